@@ -6,7 +6,6 @@ their own: chunks of a scope (`Chunk`), the host's slices (`HostSlices`), calls 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -79,11 +78,6 @@ class Slices:
         if rows.dtype == np.bool_ and rows.all():
             return self
         return replace(self, **{column: getattr(self, column)[rows] for column in self.COLUMNS})
-
-    def named(self, pattern: re.Pattern[str]) -> AnyArray:
-        """Return which slices have a matching name, as booleans; each distinct name is tested once."""
-        fits = np.array([pattern.search(text) is not None for text in self.texts], np.bool_)
-        return fits[self.name] if len(fits) else np.zeros(len(self), np.bool_)
 
     def union(self, rows: AnyArray | slice = slice(None)) -> Intervals:
         return merge(self.starts[rows], self.ends[rows])
