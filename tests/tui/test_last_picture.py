@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +143,36 @@ def test_what_is_wrong_is_drawn_over(trace: Path) -> None:
         assert b"Stream X" in line.received and "Stream X" not in line.screen.text
         assert "Stream 0" in line.screen.text and line.received.count(TAKE) == 1
     assert shown_at_once(trace, "--fresh") == picture
+
+
+STANDING_STILL = """
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            import time
+            time.sleep(600)
+sys.meta_path.insert(0, Slow())
+"""
+
+
+def test_killed_behind_it(trace: Path) -> None:
+    """A viewer that is killed while it loads leaves the terminal as it was, and it is said."""
+    seen(trace)
+    with viewer(trace, before=STANDING_STILL) as line:
+        line.wait_for("Stream 0")
+        os.kill(line.pid, signal.SIGKILL)
+        line.wait_for_bytes("tracelane was ended by")
+        assert "1049" not in line.screen.modes
+
+
+def test_interrupted_behind_it(trace: Path) -> None:
+    """Ctrl+C ends it as well, with nothing left on the screen."""
+    seen(trace)
+    with viewer(trace, before=STANDING_STILL) as line:
+        line.wait_for("Stream 0")
+        line.type("\x03")
+        assert line.wait_for_end() == 130
+        assert "1049" not in line.screen.modes and "Traceback" not in line.screen.text
 
 
 def test_indexing_is_not_drawn_over_it(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
