@@ -58,6 +58,17 @@ def shelf_of(prints: Sequence[Mapping[str, Any]], root: Path, kind: str) -> Path
     return root / FOLDER / f"{key}.{kind}.json"
 
 
+def index_of_one(trace: Trace) -> tuple[Mapping[str, Any], Path] | None:
+    """Return the fingerprint of the file that a trace is of, and the folder of its index; None of several
+    files, or with logs: beside its own index there is at most the one that holds what is computed.
+    """
+    if not 1 <= len(trace.indexes) <= 2:
+        return None
+    own = trace.indexes[0]
+    fingerprint = own.manifest.get("source")
+    return (fingerprint, own.folder) if fingerprint else None
+
+
 def read_marks(path: Path) -> tuple[Mark, ...]:
     """Return the marks kept of a trace in order of time; none where there is no such file. Raises
     TracelaneError where it holds something else, or is not the user's own.

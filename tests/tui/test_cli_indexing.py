@@ -27,6 +27,7 @@ from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
 from tracelane.tui.cli import viewing
 from tracelane.tui.cli.viewing import open_files
+from tracelane.tui.terminal.taken_screen import TakenScreen
 from tracelane.tui.text.progress import REFRESH_S, ProgressBar
 
 from .cli_process import start_tracelane
@@ -196,7 +197,7 @@ def test_without_processes_it_opens_all_the_same(
     monkeypatch.setattr(viewing, "take_keyboard", lambda: True)
     monkeypatch.setattr(child.sys, "executable", "/bin/false")
     files = resolve_files([folder], Choice(), tmp_path)
-    opened = open_files(files, "run", IndexOptions(tmp_path))
+    opened = open_files(files, "run", IndexOptions(tmp_path), TakenScreen())
     assert isinstance(opened, Trace) and len(opened.sources) == RANKS
 
 

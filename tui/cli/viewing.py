@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.export.marks import index_of_one
 
 from ..session_log import SessionLog, default_log
 from ..terminal.taken_screen import Host, LastPicture, TakenScreen, last_picture
@@ -98,11 +99,8 @@ class Viewing:
         """Return where the picture of a trace in its own view is kept; None for one of several files, or with
         logs.
         """
-        if self._view == "asked for" or not 1 <= len(trace.indexes) <= 2:  # the second holds what is computed
-            return None
-        own = trace.indexes[0]
-        fingerprint = own.manifest.get("source")
-        return last_picture(fingerprint, own.folder, is_fresh, os.environ) if fingerprint else None
+        own = None if self._view == "asked for" else index_of_one(trace)
+        return None if own is None else last_picture(*own, is_fresh, os.environ)
 
     def _keep_picture(self, app: TracelaneApp) -> None:
         """Keep the picture of the view that was just left, as it is when it is opened the next time."""
