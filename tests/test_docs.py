@@ -21,9 +21,8 @@ from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.cli import main
 from tracelane.tui.cli.help import EXIT_CODES
 from tracelane.tui.cli.main import command_names, tracelane
-from tracelane.tui.commands.command import key_text
 from tracelane.tui.commands.table import COMMANDS as KEYS
-from tracelane.tui.commands.table import commands_table
+from tracelane.tui.commands.table import commands_table, key_text
 from tracelane.tui.config import read_config
 
 ROOT = Path(__file__).resolve().parent.parent

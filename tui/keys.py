@@ -11,8 +11,7 @@ from textual.widget import Widget
 
 from tracelane.core.base.safe_text import safe
 
-from .commands.command import Command, FocusedPart, key_text
-from .commands.table import COMMANDS, command
+from .commands.table import COMMANDS, Command, FocusedPart, command, key_text
 from .session import Session
 
 OWN_KEYS: Final[Mapping[FocusedPart, tuple[tuple[str, str, str], ...]]] = {

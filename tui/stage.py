@@ -22,8 +22,7 @@ from tracelane.core.query.views import SliceId
 from .actions.lanes import lane_change_text
 from .actions.scene import Refusal
 from .actions.table import MOVES, TOGETHER
-from .commands.command import FocusedPart
-from .commands.table import command
+from .commands.table import FocusedPart, command
 from .config import Config
 from .draw.header import HeaderPiece
 from .draw.room import MESSAGE_FROM

@@ -18,7 +18,7 @@ from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.screens.answer import PickScreen
-from tracelane.tui.screens.help import FilterLine, HelpScreen
+from tracelane.tui.screens.lists import FilterLine, HelpScreen
 from tracelane.tui.widgets.table import ColumnView, VirtualTable
 
 CLOSING = ("enter", "escape", "y", "V")

@@ -15,7 +15,7 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.config import Config
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.screens.answer import CopiedText, PickScreen
-from tracelane.tui.screens.help import HelpScreen
+from tracelane.tui.screens.lists import HelpScreen
 from tracelane.tui.widgets.prompt import Prompt
 from tracelane.tui.widgets.text_pane import TextPane
 

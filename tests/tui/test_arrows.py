@@ -14,7 +14,7 @@ from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.core.trace.arrows import MOST, arrows_in_view, arrows_of
-from tracelane.tui.actions.follow import Target, back_from, on_from
+from tracelane.tui.actions.select import Target, back_from, on_from
 from tracelane.tui.draw.arrows import Weaver
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tracelane.tui.draw.layout import Layout

@@ -23,7 +23,7 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.strips import Minimap, Ruler
 from tracelane.tui.panels.findings import FindingsPane
-from tracelane.tui.screens.help import HelpScreen
+from tracelane.tui.screens.lists import HelpScreen
 from tracelane.tui.session_log import SessionLog
 from tracelane.tui.widgets.bars import Bar
 from tracelane.tui.widgets.table import VirtualTable

@@ -27,7 +27,7 @@ from tracelane.tui.keys import (
     unbound_message,
     with_keys,
 )
-from tracelane.tui.screens.help import help_rows, listed, pane_rows
+from tracelane.tui.screens.lists import help_rows, listed, pane_rows
 from tracelane.tui.screens.main import bindings
 from tracelane.tui.session import Session
 

@@ -17,7 +17,7 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.commands.table import COMMANDS
 from tracelane.tui.panels.panel import TREE_SLICES, TREES
 from tracelane.tui.panels.tree import TreePane
-from tracelane.tui.screens.help import help_rows, listed
+from tracelane.tui.screens.lists import help_rows, listed
 
 
 @asynccontextmanager

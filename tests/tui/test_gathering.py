@@ -26,7 +26,7 @@ from tracelane.tui.controllers.gathering import GatheringController
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.screens.files import QUESTION, FilesScreen, StopQuestion
-from tracelane.tui.screens.help import HelpScreen
+from tracelane.tui.screens.lists import HelpScreen
 from tracelane.tui.session import LaneKey, RowKey, Viewport
 from tracelane.tui.view_state import Carried, PendingFiles, Prepared, carried, session_over
 

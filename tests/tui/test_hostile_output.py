@@ -25,8 +25,7 @@ from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_judge import active_in, acts_of, assert_only_draws, colours_in
 from tracelane.core.base.safe_text import safe_lines
 from tracelane.core.trace import open_trace
-from tracelane.tui.commands.command import Command
-from tracelane.tui.commands.table import GROUPS
+from tracelane.tui.commands.table import GROUPS, Command
 from tracelane.tui.panels.panel import GROUPS as PANELS
 from tracelane.tui.panels.panel import LEAST_NAME
 from tracelane.tui.widgets.prompt import Prompt

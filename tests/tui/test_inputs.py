@@ -19,12 +19,10 @@ from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import parse_order
-from tracelane.tui.commands.command import CommandTask
-from tracelane.tui.commands.table import COMMANDS, GROUPS
+from tracelane.tui.commands.table import COMMANDS, GROUPS, CommandTask
 from tracelane.tui.lanes.canvas import LaneCanvas
-from tracelane.tui.screens.help import PALETTE, help_rows, wrapped
-from tracelane.tui.widgets.line_input import PASSED_ON, completed_lines
-from tracelane.tui.widgets.prompt import Prompt
+from tracelane.tui.screens.lists import PALETTE, help_rows, wrapped
+from tracelane.tui.widgets.prompt import PASSED_ON, Prompt, completed_lines
 from tracelane.tui.widgets.table import VirtualTable
 
 TYPED = "ab"

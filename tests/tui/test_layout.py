@@ -14,7 +14,7 @@ from tracelane.core.query.filter import parse
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import matches
-from tracelane.tui.actions.focus import in_view
+from tracelane.tui.actions.view import in_view
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.lane_choice import toggle_fold
 from tracelane.tui.draw.layout import FOLD_LANES, Layout, layout_of

@@ -16,7 +16,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UsageError
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
-from tracelane.tui.actions import follow, lanes, select, view
+from tracelane.tui.actions import lanes, select, view
 from tracelane.tui.actions.scene import LONGEST, History, Refusal, Scene
 from tracelane.tui.actions.table import MOVES
 from tracelane.tui.draw.layout import Layout
@@ -167,9 +167,9 @@ def test_focus_then_all(trace: Trace, first: Session) -> None:
 
 def test_flows_lead_to_launch_and_kernel(trace: Trace) -> None:
     """b and o go along flows, both ways; what has none says so."""
-    assert [t.id for t in follow.back_from(trace, SliceId(0, 14))] == [SliceId(0, 13)]
-    assert [t.id for t in follow.on_from(trace, SliceId(0, 13))] == [SliceId(0, 14)]
-    for ask in (follow.back_from, follow.on_from):
+    assert [t.id for t in select.back_from(trace, SliceId(0, 14))] == [SliceId(0, 13)]
+    assert [t.id for t in select.on_from(trace, SliceId(0, 13))] == [SliceId(0, 14)]
+    for ask in (select.back_from, select.on_from):
         with pytest.raises(Refusal):
             ask(trace, SliceId(0, 50))
 

@@ -25,9 +25,8 @@ from ..draw.layout import Layout
 from ..draw.line import lane_key
 from ..draw.things import Thing, nearest_thing, row_of
 from ..session import RowKey, Session
-from .focus import in_view
 from .scene import Refusal
-from .view import keep_cursor, limits, view_of
+from .view import in_view, keep_cursor, limits, view_of
 
 FURTHEST_S = 1e9
 NO_LOG = "no log open: {smi} FILE adds one"

@@ -19,9 +19,9 @@ from ..draw.layout import Layout, layout_of
 from ..draw.line import Line, LineKind, alike, lane_key, process_key
 from ..draw.ranks import rank_heads
 from ..session import LaneKey, RowKey, Session
-from .focus import focus_line, focusable, in_view
 from .scene import Refusal, Scene
 from .select import first_row
+from .view import focus_line, focusable, in_view
 
 WITHOUT_FRAMES = f"-cat:{PYTHON}"
 """The filter that leaves everything but Python frames."""

@@ -1,20 +1,25 @@
-"""Moves of the selection: along the row, up and down the nesting, from lane to lane."""
+"""Moves of the selection: along the row, up and down the nesting, from lane to lane; from a kernel back to
+its launch and on from a launch: flows first, then what the ids tell.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from tracelane.core.base.kineto import ANNOTATIONS, OPS
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.hits import Hits
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
+from tracelane.core.trace.arrows import device_work_of_id
 
 from ..draw.layout import Layout
 from ..draw.line import LineKind, alike, holders, lane_key
 from ..draw.things import Thing, child_near, nearest_thing, parent, row_of, thing_before, thing_in
 from ..session import RowKey, Session
 from . import view
-from .focus import focus_line, focusable, in_view
 from .scene import Refusal, Scene
+from .view import focus_line, focusable, in_view
 
 
 def select(scene: Scene, thing: Thing) -> Session:
@@ -246,3 +251,58 @@ def _nearest_visible(scene: Scene, key: RowKey) -> Thing | None:
 
 def _is_visible(thing: Thing, session: Session) -> bool:
     return thing.end >= session.viewport.start and thing.start < session.viewport.end
+
+
+MOST = 1000
+"""The most targets that are looked up; the list says when there are more."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A slice that can be gone to, and how it is known: a flow's category, "correlation", "external id", or
+    "launch" for one made within the slice.
+    """
+
+    id: SliceId
+    via: str
+
+
+def back_from(trace: Trace, identity: SliceId) -> list[Target]:
+    """Return what launched a slice, or what its flows come from; Refusal where nothing is known."""
+    targets = [
+        Target(arrow.source, arrow.category)
+        for arrow in trace.flows_in(identity, MOST)
+        if arrow.source is not None and arrow.source != identity
+    ]
+    if not targets:
+        links = trace.chain(identity)
+        if len(links) > 1 and links[0].role == "kernel" and links[1].via != "enclosing":
+            targets = [Target(links[1].id, links[1].via)]
+    if not targets:
+        raise Refusal("the trace does not say what launched this")
+    return _distinct(targets)
+
+
+def on_from(trace: Trace, identity: SliceId) -> list[Target]:
+    """Return what a slice launched, itself or by launches within it, and what its flows lead to; Refusal
+    where nothing is known.
+    """
+    targets = [
+        Target(arrow.target, arrow.category)
+        for arrow in trace.flows_out(identity, MOST)
+        if arrow.target is not None and arrow.target != identity
+    ]
+    detail = trace.detail(identity)
+    if detail is not None and detail.category in OPS | ANNOTATIONS | {"python_function"}:  # through others
+        launched = trace.kernels_under(identity)
+        positions = [] if launched is None else launched.kernels[:MOST].tolist()
+        targets += [Target(trace.slice_id_of(identity.source, position), "launch") for position in positions]
+    if not targets:
+        targets = [Target(*work) for work in device_work_of_id(trace, identity, MOST)]
+    if not targets:
+        raise Refusal("the trace does not say that this launched anything")
+    return _distinct(targets)
+
+
+def _distinct(targets: list[Target]) -> list[Target]:
+    return list({target.id: target for target in reversed(targets)}.values())[::-1]

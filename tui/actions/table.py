@@ -11,7 +11,7 @@ from tracelane.core.trace import Trace
 
 from ..session import Session
 from ..steps import step_at, step_marks
-from . import focus, gaps, lanes, ranges, select, view
+from . import gaps, lanes, ranges, select, view
 from .scene import Refusal, Scene
 
 RULERS = ("relative", "file", "wall")
@@ -37,7 +37,7 @@ def fit_selection(scene: Scene) -> Session:
         if thing is None:
             raise Refusal("the selection is not in this trace")
         fitted = view.zoomed_to(scene.trace, session, thing.start, thing.end)
-        return focus.in_view(fitted, scene.layout, scene.height)
+        return view.in_view(fitted, scene.layout, scene.height)
     if session.range is not None:
         return view.zoomed_to(scene.trace, session, *session.range)
     fitted = view.fit_all(scene.trace, session)
@@ -71,9 +71,7 @@ def _step(direction: int) -> Move:
 
 def _page(direction: int) -> Move:
     def move(scene: Scene) -> Session:
-        moved = focus.scrolled(
-            scene.session, scene.layout, scene.height, direction * max(1, scene.height - 2)
-        )
+        moved = view.scrolled(scene.session, scene.layout, scene.height, direction * max(1, scene.height - 2))
         if moved == scene.session:
             raise Refusal("the first lane" if direction < 0 else "the last lane")
         return moved

@@ -1,4 +1,4 @@
-"""Moves of the visible time: zoom, pan, ends, steps, a given time, a given slice."""
+"""Moves of the visible time and lines: zoom, pan, ends, steps, a given time or slice; what stays in sight."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.logs.counters import WithCounters
 
-from ..draw.line import lane_key
+from ..draw.layout import Layout
+from ..draw.line import Line, LineKind, lane_key
 from ..draw.overview import has_step_cells
-from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
+from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, RowKey, Session, Viewport
 from ..steps import StepMark, pair_of, step_marks
 from .scene import Refusal
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Trace
+
 
 SLICE_SHARE = 0.8
 """How much of the view a slice takes when it is focused."""
@@ -205,3 +207,48 @@ def stepped(trace: Trace, session: Session, steps: Sequence[StepMark], direction
     offset = min(max(session.cursor - view.start, 0), view.span - 1)
     view = replace(view, start=start - offset).kept_within(limits(trace, session.clocks))
     return keep_cursor(replace(session, viewport=view, cursor=start))
+
+
+def focus_line(layout: Layout, session: Session) -> int | None:
+    """Return the line of the focused row, None if there is none to be seen."""
+    return None if session.focus is None else layout.y_of(session.focus)
+
+
+def focusable(line: Line, layout: Layout) -> RowKey | None:
+    """Return the row that keys act on when this line has the focus, None for a line that cannot have it.
+
+    A folded process and a line of quiet threads stand for their first lane.
+    """
+    if line.row_key is not None:
+        return line.row_key
+    if line.kind is LineKind.QUIET or (line.kind is LineKind.PROCESS and line.folded):
+        members = line.members
+        return RowKey(lane_key(layout.trace.lanes[members[0]]), 0) if members else None
+    return None
+
+
+def in_view(session: Session, layout: Layout, height: int) -> Session:
+    """Return the session scrolled by as few lines as possible so that the focused row is in view."""
+    y = focus_line(layout, session)
+    if y is None or height <= 0:
+        return session
+    room = max(1, height - layout.pinned_height(height))
+    # A process's title stands on the line above its first lane: show it along where there is room.
+    top = y - 1 if y > 0 and (above := layout.line(y - 1)) and above.kind is LineKind.PROCESS else y
+    top = top if room > 1 else y
+    scroll = session.scroll
+    if top < scroll:
+        scroll = top
+    elif y >= scroll + room - layout.says_more(scroll, height):
+        scroll = y - room + 1
+        scroll += layout.says_more(scroll, height)
+    if y == scroll and layout.title_above(scroll, height) is not None:
+        scroll -= 1  # the title of its process would stand in its place
+    scroll = layout.scrolled(scroll, height)
+    return session if scroll == session.scroll else replace(session, scroll=scroll)
+
+
+def scrolled(session: Session, layout: Layout, height: int, lines: int) -> Session:
+    """Return the session scrolled by lines, as far as there are any."""
+    scroll = layout.scrolled(session.scroll + lines, height)
+    return session if scroll == session.scroll else replace(session, scroll=scroll)

@@ -26,7 +26,7 @@ from .options import (
     limit_option,
     option,
 )
-from .printing import Printout, column_key, order_by, print_output, table_style, terminal_width
+from .printing import Printout, as_text, column_key, order_by, print_output, table_style, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.tables.table import Table, Tables
@@ -146,14 +146,13 @@ def _ops_text(printed: Printout) -> str:
 
 def _steps_text(printed: Printout) -> str:
     from tracelane.core.base.units import format_ns
-    from tracelane.tui.text.table import table_text
 
     table = printed.tables.main
-    text = table_text(table, table_style().plain, printed.order, printed.most, sort=printed.sort)
+    text = as_text(table, printed.order, printed.most, printed.sort)
     if "steady_ns" in table.totals:
         first, steady = (format_ns(table.totals[key]) for key in ("first_ns", "steady_ns"))
         text += f"\nfirst step {first}, those after it {steady} (median)"
-    others = [table_text(other, table_style().plain) for other in printed.tables if other is not table]
+    others = [as_text(other) for other in printed.tables if other is not table]
     return "\n\n".join([text, *others])
 
 
@@ -179,7 +178,6 @@ def _doctor_text(printed: Printout) -> str:
 
 def _summary_text(printed: Printout) -> str:
     from tracelane.core.export.formats import text_in_unit
-    from tracelane.tui.text.table import table_text
 
     metrics, *others = (table for table in printed.tables if table.is_drawn)
     width = max(map(len, metrics.texts("name")), default=0)
@@ -187,18 +185,17 @@ def _summary_text(printed: Printout) -> str:
     for row in metrics.rows(printed.order, printed.most):
         value = text_in_unit(Column("value", "value", row["unit"]), row["value"])
         lines.append(f"{row['name']:{width}}  {value}")
-    return "\n\n".join(["\n".join(lines), *(table_text(table, table_style().plain) for table in others)])
+    return "\n\n".join(["\n".join(lines), *(as_text(table) for table in others)])
 
 
 def _tree_text(printed: Printout) -> str:
     """Return the largest nodes of a tree, names moved right by their depth; nothing where it is sorted."""
     from tracelane.core.tables.tree import indented, largest_rows
-    from tracelane.tui.text.table import table_text
 
     if printed.order is not None:
         return ""
     table = largest_rows(printed.tables.main, printed.most or len(printed.tables.main))
-    return table_text(indented(table), table_style().plain)
+    return as_text(indented(table))
 
 
 def _idle_lead(tables: Tables) -> str:

@@ -202,6 +202,7 @@ COMMANDS = {**READING, **MAKING}
 """Those before and those behind the analyses in lists."""
 HOMES: Mapping[str, Sequence[str]] = {
     "comparisons": ("diff", "check", "history"),
+    "info": ("info", "telemetry"),
     "slices": ("slices", "chain", "sql"),
     "index": ("index", "cache"),
     "export": ("export", "cut", "demo"),

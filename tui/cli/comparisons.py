@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,13 +28,13 @@ from tracelane.core.tables.summary import Summary, metrics_named, summarise
 from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.draw.glyphs import glyphs_for
 from tracelane.tui.text.diff import compact_tables, noise_basis, side_titles
-from tracelane.tui.text.table import plot_text, table_text
+from tracelane.tui.text.table import plot_text
 
 from .completing import DEFAULT_METRICS
-from .limits import Limit, Threshold, parse_limit, read_limits, report_results, results_table
+from .limits import Limit, Threshold, check_unit, parse_limit, read_limits, report_results, results_table
 from .opened import TraceOptions
 from .options import COMPARED_ROWS, STEP, is_store_path, split_side
-from .printing import Printout, print_output, table_style, terminal_width
+from .printing import Printout, as_text, print_output, terminal_width
 
 
 def read_sides(
@@ -148,11 +148,9 @@ def _print_trees(options: TraceOptions) -> None:
 def _diff_text(tables: Sequence[Table], titles: Sequence[tuple[str, str]], limit: int) -> str:
     first, *rest = tables
     texts = ["".join(f"{side_name}  {safe(title)}\n" for side_name, title in titles) + "\n"]
-    texts[0] += table_text(first, table_style().plain)
+    texts[0] += as_text(first)
     for table in rest:
-        has_rows = len(table) > 0
-        text = table_text(table, table_style().plain, limit=limit) if has_rows else ""
-        texts.append(text or f"{table.title}: nothing changed")
+        texts.append(as_text(table, limit=limit) if len(table) else f"{table.title}: nothing changed")
     return "\n\n".join(texts)
 
 
@@ -211,7 +209,11 @@ def run_check(
     names) rose by more than that, and by more than its noise: that of three and more baselines, else of the
     steps.
     """
-    limits = _limits(most, least, file)
+    limits = [
+        *(parse_limit(text, at_most=True) for text in most),
+        *(parse_limit(text, at_most=False) for text in least),
+        *([] if file is None else read_limits(Path(file))),
+    ]
     threshold = Threshold.of(options.names, options.fail_above, options.min_time)
     _check_complete(limits, baselines, options.fail_above)
     for limit in limits:
@@ -220,7 +222,10 @@ def run_check(
     earlier = read_sides(baselines, whole, options)
     scope = options.scope()
     here = summarise(scope, options.title) if earlier else None
-    outcomes = _outcomes(limits, metrics_named(scope, (limit.metric for limit in limits), here))
+    metrics = metrics_named(scope, (limit.metric for limit in limits), here)
+    for limit in limits:
+        check_unit(limit.metric, limit.typed, metrics[limit.metric].unit)
+    outcomes = [(limit, metrics[limit.metric]) for limit in limits]
     changes = []
     if earlier and here is not None:
         changes = threshold.gated(difference(earlier, here), options.where)
@@ -238,14 +243,6 @@ def run_check(
         click.get_current_context().exit(EXCEEDED)
 
 
-def _limits(most: Sequence[str], least: Sequence[str], file: str | None) -> list[Limit]:
-    return [
-        *(parse_limit(text, at_most=True) for text in most),
-        *(parse_limit(text, at_most=False) for text in least),
-        *([] if file is None else read_limits(Path(file))),
-    ]
-
-
 def _check_complete(limits: Sequence[Limit], baselines: Sequence[str], fail_above: str | None) -> None:
     """Raise UsageError where there is nothing to check, or half of what a comparison needs."""
     if bool(baselines) != (fail_above is not None):
@@ -257,13 +254,6 @@ def _check_complete(limits: Sequence[Limit], baselines: Sequence[str], fail_abov
             "no limits: give --max METRIC=VALUE, --min METRIC=VALUE, --limits FILE, or --baseline A with "
             "--fail-above"
         )
-
-
-def _outcomes(limits: Sequence[Limit], metrics: Mapping[str, Metric]) -> list[tuple[Limit, Metric]]:
-    """Return each limit with its metric; UsageError for a value in a wrong unit."""
-    for limit in limits:
-        limit.check_unit(metrics[limit.metric])
-    return [(limit, metrics[limit.metric]) for limit in limits]
 
 
 def _check_json(
@@ -307,7 +297,7 @@ def run_history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) ->
     names = options.names
     for name in names:
         metric_group_of(name)
-    summaries = _read_summaries(_files(paths, by_time))
+    summaries = [replace(read_summary(file), title=file.name) for file in _files(paths, by_time)]
     known = {name for summary in summaries for name, one in summary.metrics.items() if one.value is not None}
     for name in names:
         if not any(summary.metric(name) for summary in summaries):
@@ -317,7 +307,8 @@ def run_history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) ->
         raise UsageError(f"none of {', '.join(DEFAULT_METRICS)} is in the summaries: name one with --metric")
     if options.form == "csv" and len(chosen) > 1:
         raise UsageError("--format csv holds one metric: name one with --metric")
-    tables = {name: _last(summaries, name, options.limit) for name in chosen}
+    last = slice(-options.limit if options.limit else None, None)
+    tables = {name: history_table(summaries, name).take(last) for name in chosen}
     scope = next(iter(tables.values())).scope
     printed = Tables(scope, 0, {name: partial(tables.__getitem__, name) for name in tables})
     print_output(
@@ -359,19 +350,10 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
     return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
 
 
-def _read_summaries(files: Sequence[Path]) -> list[Summary]:
-    return [replace(read_summary(file), title=file.name) for file in files]
-
-
-def _last(summaries: Sequence[Summary], metric: str, limit: int | None) -> Table:
-    table = history_table(summaries, metric)
-    return table if limit is None else table.take(slice(max(0, len(table) - limit), None))
-
-
 def _history_text(table: Table) -> str:
     column = table.columns[1]
     width = terminal_width()
     numbers = [None if row["value"] is None else row["value"] for row in table.rows()]
     plot = plot_text(numbers, lambda value: text_in_unit(column, value), width, glyphs_for().ascii)
-    text = table_text(table, table_style().plain)
+    text = as_text(table)
     return f"{text}\n\n{plot}" if plot else text

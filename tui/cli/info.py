@@ -1,16 +1,37 @@
-"""The command that says what a trace holds."""
+"""The commands that say what a trace holds, and the logs that lie beside it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import json_text
+from tracelane.core.export.formats import json_pieces, json_rows, json_table
+from tracelane.core.export.forms import Listing
+from tracelane.core.index.inputs import check_there
+from tracelane.core.logs.header import nearby_logs
+from tracelane.core.logs.log import open_log
+from tracelane.core.logs.overlay import LogOptions, Overlay, check_cards, read_logs
+from tracelane.core.logs.stamps import Wall
+from tracelane.core.logs.telemetry_tables import (
+    NamedRange,
+    counters_table,
+    describe,
+    kernels_table,
+    logs_table,
+    ranges_table,
+    steps_table,
+)
 from tracelane.core.read.reader import scanner_name
-from tracelane.core.tables.table import Tables
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
 
 from .opened import TraceOptions
-from .printing import Printout, print_output
+from .printing import Printout, arranged, as_text, print_output
 
 
 def run_info(options: TraceOptions) -> None:
@@ -32,3 +53,92 @@ def run_info(options: TraceOptions) -> None:
         ),
         text=lambda _: [writable(summary(opened)) + f"\n  scanner: {scanner}"],
     )
+
+
+def run_telemetry(options: TraceOptions, by: str | None) -> None:
+    """Report what telemetry logs hold, how their clocks fit a trace, and the trace's own counters.
+
+    Without --smi it reads the aiu-smi logs beside the trace. With --by step: power, energy, busy time and
+    temperature of each step; with --step, or --from and --to: of that range, or of its steps. With --by
+    kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all. --sort,
+    --limit and CSV are for the table of steps, kernels or the range, else for the trace's counters, else for
+    the logs.
+    """
+    log_options, ranged = options.log_options, options.with_window_of_step()
+    check_there((*options.traces, *options.logs))
+    trace = ranged.open()
+    within = ranged.window(trace)
+    counters = counters_table(trace, within)
+    paths = options.logs or tuple(map(str, nearby_logs(trace)))
+    if not paths and (by is not None or options.is_about_clocks or not len(counters)):
+        has_none = "" if len(counters) else ", and the trace has no counters"
+        raise UsageError(f"no log given (--smi LOG), no aiu-smi log beside the trace{has_none}")
+    wall, zero = Wall(trace), trace.opening_span[0]
+    has_sums = by is not None or within is not None
+    logs, overlay = _read_logs(wall, paths, bool(options.logs), log_options, has_sums)
+    sums = None
+    if overlay is not None and has_sums:
+        sums = arranged(_sums(overlay, by, within, options), options.sort, options.limit)
+    elif len(counters):
+        counters = arranged(counters, options.sort, options.limit)
+    scope = Scope(trace, within, clocks=trace.clocks).text
+    own = [] if sums is None else [sums]
+    tables = [*(replace(table, begins_ns=zero) for table in own), counters, logs_table(logs, scope)]
+    in_json = {"logs": json_rows(logs), "counters": json_table(counters)}
+    in_json |= {f"{by}s" if by else "range": json_table(table) for table in own}
+    notes = [note for table in (*own, counters) for note in table.notes]
+
+    def text(_: Listing) -> list[str]:
+        from tracelane.tui.text.telemetry import log_text, steps_text  # brings rich, as no other form does
+
+        texts = [log_text(entry, _device_labels(wall)) for entry in logs]
+        texts += [steps_text(table, zero) for table in own]
+        return ["\n\n".join([*texts, *([as_text(counters)] if len(counters) else [])])]
+
+    print_output(
+        Printout("telemetry", Tables.of(*filter(len, tables))),
+        options.form,
+        json=lambda _: json_pieces("telemetry", scope, 0, in_json, notes),
+        text=text,
+    )
+
+
+def _sums(overlay: Overlay, by: str | None, within: tuple[int, int] | None, options: TraceOptions) -> Table:
+    """Return the values of logs summed up by step, by kernel, or over a range."""
+    clocks = overlay.own.clocks
+    if by == "kernel":
+        return kernels_table(overlay, within, clocks)
+    if by is None and within is not None:
+        return ranges_table(overlay, [NamedRange(options.step or "range", *within)], clocks)
+    return steps_table(overlay, within, clocks, options.step_name)
+
+
+def _read_logs(
+    wall: Wall, paths: Sequence[str], named: bool, options: LogOptions, has_sums: bool
+) -> tuple[list[dict[str, Any]], Overlay | None]:
+    """Return what the logs are, and the trace with those of its run.
+
+    Raises UsageError where there are to be sums and the wall time lacks, or a log that is named is of another
+    run, or all that lie beside the trace are.
+    """
+    if not paths:
+        return [], None
+    if wall.base is not None:
+        placed, overlay = read_logs(wall.trace, paths, options, named and has_sums)
+        if overlay is None and has_sums:
+            raise UsageError(placed[0].refusal)
+        return [describe(one.log, one.proposal) for one in placed], overlay
+    if has_sums:
+        raise UsageError(wall.missing)
+    logs = [open_log(path) for path in paths]
+    check_cards(logs, options)
+    return [{**describe(log), "reason": wall.missing} for log in logs], None
+
+
+def _device_labels(wall: Wall) -> dict[str, str]:
+    """Return what each device is called, with its file where there are several."""
+    sources = wall.trace.sources
+    if len(sources) == 1:
+        return {key: device.label for key, device in wall.devices.items()}
+    names = [Path(source.path).name for source in sources]
+    return {key: f"{device.label} of {names[device.source]}" for key, device in wall.devices.items()}

@@ -109,10 +109,6 @@ class Limit:
     at_most: bool
     typed: str  # the value as it was written
 
-    def check_unit(self, metric: Metric) -> None:
-        """Raise UsageError where the value does not carry the unit that its metric needs."""
-        check_unit(self.metric, self.typed, metric.unit)
-
     def is_kept(self, metric: Metric) -> bool:
         """Tell whether a metric keeps the limit; one that the trace has nothing for does not."""
         if metric.value is None:

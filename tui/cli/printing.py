@@ -119,6 +119,13 @@ def _text(printout: Printout) -> Iterable[str]:
         yield "\n\n" + table_text(table, style, limit=printout.other_rows)
 
 
+def as_text(table: Table, order: I64 | None = None, limit: int | None = None, sort: str = "") -> str:
+    """Return a table as a part of a text: without colours."""
+    from tracelane.tui.text.table import table_text
+
+    return table_text(table, table_style().plain, order, limit, sort=sort)
+
+
 def column_key(table: Table, name: str) -> str:
     """Return the key of the column that a person names: by its key, with or without its unit, or by its
     heading; the name itself where there is none. A "-" before it stays.

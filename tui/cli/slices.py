@@ -27,12 +27,11 @@ from tracelane.core.tables.schema import Column, columns_from
 from tracelane.core.tables.table import Tables
 from tracelane.core.trace import Trace
 from tracelane.tui.text.chains import chain_text, launched_text
-from tracelane.tui.text.table import table_text
 from tracelane.tui.times import parse_time, time_frame
 
 from .opened import TraceOptions
 from .options import LISTED_ROWS
-from .printing import Printout, print_output, table_style
+from .printing import Printout, as_text, print_output
 
 DRAWN = (
     *columns_from("name: text (is_name), duration_ns, self_ns"),
@@ -72,7 +71,7 @@ def run_slices(options: TraceOptions) -> None:
 def _slices_text(rows: SliceRows, limit: int) -> str:
     """Return the first slices as a table, and how many there are."""
     table = slices_table(rows, limit)
-    text = table_text(replace(table, columns=DRAWN, notes=()), table_style().plain)
+    text = as_text(replace(table, columns=DRAWN, notes=()))
     total, left = len(rows), len(rows) - limit
     count = f"{format_count(total)} {'slice' if total == 1 else 'slices'}"
     return text + f"\n{count}" + (f", {format_count(left)} of them not listed (--limit)" if left > 0 else "")

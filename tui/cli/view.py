@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tracelane.tui.times import TimeFrame
     from tracelane.tui.view_state import Carried, Prepared
 
-    from ..screens.trace_list import ListedTrace
+    from ..screens.lists import ListedTrace
 
 
 PICTURE_WIDTH = 120
@@ -274,7 +274,7 @@ def pick() -> int:
     from tracelane.core.base.private import config_path
 
     from ..config import read_config
-    from ..screens.trace_list import TraceList
+    from ..screens.lists import TraceList
 
     chosen = TraceList(_listed(choices), read_config(config_path())).run()
     if chosen is None:
@@ -286,7 +286,7 @@ def pick() -> int:
 def _listed(paths: Sequence[Path]) -> list[ListedTrace]:
     from tracelane.core.index.inputs import traces_in
 
-    from ..screens.trace_list import ListedTrace
+    from ..screens.lists import ListedTrace
 
     listed = []
     for path in paths:

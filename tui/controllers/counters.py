@@ -23,9 +23,9 @@ from tracelane.core.logs.counters import (
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
 
-from ..actions.focus import in_view
 from ..actions.lanes import NO_LANES, computed_lanes, toggle_computed_lanes
 from ..actions.scene import Refusal
+from ..actions.view import in_view
 from ..panels.panel import QUERY
 from ..panels.table import TablePane, columns_of
 from ..session import InstantId, LaneKey, RowKey

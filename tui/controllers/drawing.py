@@ -16,7 +16,7 @@ from tracelane.core.tables.registry import panels_without
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import LaneRole, Trace
 
-from ..actions import focus, view
+from ..actions import view
 from ..actions.clocks import on_log
 from ..device_shares import device_shares, gaps_of_lanes, rank_notes, state_shares, states_over_all
 from ..draw.header import DeviceShare, busy_texts, far_off_text, header_of
@@ -301,7 +301,7 @@ class DrawingController(Controller):
         if not self.app.composed:
             return
         trace, session, lines = self.store.trace, self.store.session, max(1, message.lines)
-        seen = focus.in_view(session, self.store.layout_now, self.store.now.lane_lines) == session
+        seen = view.in_view(session, self.store.layout_now, self.store.now.lane_lines) == session
         room = self.app.main.size, self._most_lanes(session)
         if session.selection is None and session.panel == "details" and room != self._roomed_for:
             self._roomed_for = room  # an empty panel: what opens folded depends on the screen alone
@@ -312,7 +312,7 @@ class DrawingController(Controller):
         layout = self.store.layout_for(session)
         session = replace(session, scroll=layout.scrolled(session.scroll, lines))
         if seen:  # what was in sight stays in sight
-            session = focus.in_view(session, layout, lines)
+            session = view.in_view(session, layout, lines)
         if session == self.store.session:
             self.redraw()
         self.store.dispatch(replace(self.store.now, session=session, lane_lines=lines))
@@ -324,7 +324,7 @@ class DrawingController(Controller):
             return session
         height = self._most_lanes(session)
         session = with_devices_in_view(self.store.trace, session, height)
-        return focus.in_view(session, self.store.layout_for(session), height)
+        return view.in_view(session, self.store.layout_for(session), height)
 
     def _most_lanes(self, session: Session) -> int:
         """Return how many lines lanes have beside an empty panel that takes none of those that they leave."""

@@ -136,7 +136,7 @@ class PromptController(Controller):
     @does("palette")
     @does("help", True)
     def _list_commands(self, of_part: bool = False) -> None:
-        from ..screens.help import HelpScreen
+        from ..screens.lists import HelpScreen
 
         part = self.app.focused_part if of_part else None
         used = [one for one, _ in self.app.used.most_common() if one not in LISTING]

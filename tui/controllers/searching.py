@@ -19,7 +19,7 @@ from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import find
 
-from ..actions import focus, lanes, select, view
+from ..actions import lanes, select, view
 from ..actions.scene import Refusal
 from ..draw.glyphs import fit_middle
 from ..draw.header import WARNING, HeaderPiece
@@ -189,7 +189,7 @@ class SearchController(Controller):
             session = select.unhidden(trace, session, thing)
         session = replace(session, focus=thing.key)
         layout = layout_of(trace, session, self.store.layout_now)
-        self.store.show(focus.in_view(session, layout, self.store.now.lane_lines))
+        self.store.show(view.in_view(session, layout, self.store.now.lane_lines))
 
     # -- titles ---------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.query.views import SliceId
 from tracelane.core.tables.artefacts import read_artefacts
 
-from ..actions import follow, select
+from ..actions import select
 from ..actions.ranges import scope_of
 from ..actions.scene import Refusal
 from ..draw.things import thing_by_id
@@ -63,11 +63,11 @@ class SelectionController(Controller):
 
     @does("launch")
     def do_launch(self) -> None:
-        self._follow("What launched it", follow.back_from(self.store.trace, self._selected_slice()))
+        self._follow("What launched it", select.back_from(self.store.trace, self._selected_slice()))
 
     @does("kernel")
     def do_kernel(self) -> None:
-        self._follow("What it launched", follow.on_from(self.store.trace, self._selected_slice()))
+        self._follow("What it launched", select.on_from(self.store.trace, self._selected_slice()))
 
     @does("flows")
     def do_flows(self) -> None:
@@ -86,7 +86,7 @@ class SelectionController(Controller):
             raise Refusal("only slices have flows")
         return identity
 
-    def _follow(self, title: str, targets: list[follow.Target]) -> None:
+    def _follow(self, title: str, targets: list[select.Target]) -> None:
         if len(targets) == 1:
             self.app.jump(targets[0].id)
             return
@@ -108,7 +108,7 @@ class SelectionController(Controller):
             ColumnView("Lane", 20, lambda row: texts(row)[3]),
             ColumnView("Known by", 12, lambda row: targets[row].via),
         ]
-        several = f"{format_count(len(targets))}{' or more' if len(targets) >= follow.MOST else ''}"
+        several = f"{format_count(len(targets))}{' or more' if len(targets) >= select.MOST else ''}"
         self.app.offer_rows(
             f"{title}: {several}",
             columns,

@@ -26,7 +26,7 @@ from ..draw.rows import RowReader
 from ..draw.runs import SliceRow, run_at
 from ..draw.states import DrawnStates
 from ..session import RowKey, Session, Viewport
-from ..widgets.sized import follow_size
+from ..widgets.text_pane import follow_size
 from .look import look_of
 from .messages import (
     Hovered,

@@ -16,9 +16,8 @@ from tracelane.core.tables.findings.forms import claim_text
 from ..read_report import ReadReportRow
 from ..text.findings import finding_lines, missing_lines
 from ..widgets.bars import Bar
-from ..widgets.sized import follow_size
 from ..widgets.table import ColumnView
-from ..widgets.text_pane import TextPane
+from ..widgets.text_pane import TextPane, follow_size
 from .table import TablePane
 
 ROOMY = 14

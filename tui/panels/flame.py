@@ -23,11 +23,11 @@ from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
 
-from ..commands.command import FocusedPart
+from ..commands.table import FocusedPart
 from ..draw.runs import FULL, TOUCH, WHOLE, Run
 from ..draw.segments import SelectedCells, slice_segments
 from ..lanes.look import glyphs, palette_of
-from ..widgets.sized import follow_size
+from ..widgets.text_pane import follow_size
 
 COOLEST = 3
 """Brightness, in eighths, of a call that spends nothing itself."""

@@ -17,9 +17,8 @@ from tracelane.core.tables.registry import ANALYSES, PANELS, TABS
 from ..draw.glyphs import fit_middle
 from ..keys import said
 from ..widgets.bars import GAP, Bar
-from ..widgets.sized import follow_size
 from ..widgets.table import VirtualTable
-from ..widgets.text_pane import TextPane
+from ..widgets.text_pane import TextPane, follow_size
 from .findings import FindingsPane
 from .table import TablePane
 from .tree import TreePane

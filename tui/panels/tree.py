@@ -18,8 +18,8 @@ from tracelane.core.tables.tree import ROOT
 
 from ..draw.glyphs import fit_middle
 from ..widgets.bars import Bar
-from ..widgets.sized import follow_size
 from ..widgets.table import ColumnView, VirtualTable
+from ..widgets.text_pane import follow_size
 from .flame import DrawnTree, Flame
 from .table import TablePane, columns_of
 

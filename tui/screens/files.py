@@ -18,8 +18,7 @@ from tracelane.core.base.units import format_bytes, format_count
 from tracelane.core.index.captures import ranks_text
 from tracelane.core.index.opening import Gathering
 
-from ..commands.command import key_text
-from ..commands.table import COMMANDS, command
+from ..commands.table import COMMANDS, command, key_text
 from ..draw.glyphs import fit_middle
 from ..keys import keys_of
 from ..lanes.look import glyphs

@@ -13,6 +13,8 @@ from tracelane.core.export.formats import text_in_unit
 from tracelane.core.logs.stamps import offset_text
 from tracelane.core.tables.table import Table, Value
 
+from .table import aligned
+
 RUNS = {
     "matches": "of this run",
     "near": "perhaps of this run, not used",
@@ -71,14 +73,7 @@ def steps_text(table: Table, zero: int) -> str:
     digits = moment_digits(table.numbers("start_ns") - zero) if "start_ns" in table.data else 0
     rows = [[_cell(table, key, value, zero, digits) for key, value in row.items()] for row in table.rows()]
     widths = [max(map(cell_len, cells)) for cells in zip(heads, *rows)]
-    left = [column.unit == "text" for column in table.columns]
-    lines = []
-    for cells in (heads, *rows):
-        padded = []
-        for cell, width, text in zip(cells, widths, left):
-            space = " " * (width - cell_len(cell))
-            padded.append(cell + space if text else space + cell)
-        lines.append("  ".join(padded).rstrip())
+    lines = [aligned(cells, table.columns, widths) for cells in (heads, *rows)]
     notes = [safe(note) for note in table.notes]
     if digits:
         notes.append(origin_text(zero))

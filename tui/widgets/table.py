@@ -22,7 +22,7 @@ from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.table_rows import sorted_rows
 
-from ..commands.command import FocusedPart
+from ..commands.table import FocusedPart
 from ..draw.glyphs import label_in
 
 NAME_SHARE = 45
