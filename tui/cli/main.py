@@ -223,7 +223,9 @@ def _run(arguments: list[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.UsageError as error:
-        _print_usage(error)
+        lines = io.StringIO()
+        error.show(lines)  # how the command is used, and what was wrong
+        print_text(lines.getvalue(), end="", error=True)
         return EXIT_USAGE
     except click.ClickException as error:
         return _fail(error.format_message(), EXIT_FAILED)
@@ -257,13 +259,6 @@ def _fail(message: str, code: int) -> int:
         print_text(traceback.format_exc(), end="", error=True)
     print_text(f"tracelane: {safe(' '.join(message.split()))}", error=True)
     return code
-
-
-def _print_usage(error: click.UsageError) -> None:
-    """Say how a command is used and what was wrong, as click does."""
-    lines = io.StringIO()
-    error.show(lines)
-    print_text(lines.getvalue(), end="", error=True)
 
 
 def _never_refuse(stream: TextIO) -> None:

@@ -75,7 +75,10 @@ def run_view(
 
     if options.traces.count(STDIN) > 1:
         raise UsageError("standard input (-) can be opened once only")
-    _check_lanes(options.lanes)
+    if options.lanes:
+        from tracelane.core.base.pattern import Pattern
+
+        Pattern(options.lanes, ignore_case=True).check("--lanes")
     if against is not None and options.logs:
         raise UsageError("--against shows two runs, and logs belong to one: open them with it alone")
     if options.step is not None and span is not None:
@@ -112,44 +115,34 @@ class Preparation(NamedTuple):
         return "asked for" if is_asked_for else "fresh" if self.fresh else "kept"
 
     def prepare(self, trace: Trace, before: Carried | None) -> Prepared:
-        """Return what the viewer shows of a trace; `before`: what it showed of it until now."""
+        """Return what the viewer shows of a trace; `before`: what it showed of it until now: opened
+        anew the trace has the marks, logs and views that it had.
+        """
+        from tracelane.core.export.marks import read_marks
         from tracelane.core.logs.counters import with_cheap_lanes
-        from tracelane.tui.view_state import import_marks
+        from tracelane.tui import view_state
 
         trace = _with_logs(with_cheap_lanes(trace), self.view_options.part)
         if self.marks:
-            import_marks(trace, Path(self.marks))
-        return self._first(trace) if before is None else self._anew(trace, before)
-
-    def _first(self, trace: Trace) -> Prepared:
-        from tracelane.tui.view_state import Prepared
+            view_state.import_marks(trace, Path(self.marks))
+        if before is not None:
+            if before.marks is not None and (marks := read_marks(before.marks)):
+                view_state.keep_marks(trace, marks)
+            trace = view_state.with_logs_of(before, trace)
+            session, history = view_state.session_over(before, trace), view_state.history_over(before, trace)
+            return view_state.Prepared(trace, session, (), history, before.computed)
+        if self.view_options.are_given:
+            width = shutil.get_terminal_size((80, 24)).columns
+            session = session_of_options(trace, self.view_options, width)
+        else:
+            session = None if self.fresh else view_state.saved_session(trace)
 
         def offers() -> tuple[str, ...]:
             has_logs = bool(self.view_options.part.logs)
             offer = "" if has_logs else offered_log(trace, "{{smi}} adds its power and load lanes")
             return (offer,) if offer else ()
 
-        return Prepared(trace, _first_view(trace, self.view_options, self.fresh), offers=offers)
-
-    @staticmethod
-    def _anew(trace: Trace, before: Carried) -> Prepared:
-        """Return the trace with the marks, logs and views that it had before it was opened anew."""
-        from tracelane.core.export.marks import read_marks
-        from tracelane.tui.view_state import Prepared, history_over, keep_marks, session_over, with_logs_of
-
-        if before.marks is not None and (marks := read_marks(before.marks)):
-            keep_marks(trace, marks)
-        trace = with_logs_of(before, trace)
-        session = session_over(before, trace)
-        return Prepared(trace, session, (), history_over(before, trace), before.computed)
-
-
-def _check_lanes(expression: str | None) -> None:
-    """Raise UsageError where --lanes is no regular expression."""
-    if expression:
-        from tracelane.core.base.pattern import Pattern
-
-        Pattern(expression, ignore_case=True).check("--lanes")
+        return view_state.Prepared(trace, session, offers=offers)
 
 
 def _with_logs(trace: Trace, options: TraceOptions) -> Trace:
@@ -171,15 +164,6 @@ def offered_log(trace: Trace, how: str) -> str:
         return ""
     more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
     return f"Found {safe(logs[0].name)}{more}: {how.format(path=safe(str(logs[0])))}"
-
-
-def _first_view(trace: Trace, view_options: ViewOptions, fresh: bool) -> Session | None:
-    """Return the view that options ask for, else the one of the last time, None for the trace's own."""
-    from tracelane.tui.view_state import saved_session
-
-    if view_options.are_given:
-        return session_of_options(trace, view_options, shutil.get_terminal_size((80, 24)).columns)
-    return None if fresh else saved_session(trace)
 
 
 def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: int | None) -> None:
