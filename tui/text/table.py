@@ -77,9 +77,9 @@ def table_text(
     lines = [style.painted(BOLD, safe(f"{table.title}: {table.scope}"))]
     notes = [safe(note) for note in table.drawn_notes]
     if rows:
-        heading = aligned([safe(column.heading) for column in columns], columns, sizes)
+        heading = aligned_line([safe(column.heading) for column in columns], columns, sizes)
         lines.append(style.painted(BOLD, heading))
-        texts = [aligned([row[position] for position in positions], columns, sizes) for row in rows]
+        texts = [aligned_line([row[position] for position in positions], columns, sizes) for row in rows]
         bars = _bars(table, columns, sizes, style, order, limit)
         width = sum(sizes) + GAP * (len(sizes) - 1)
         lines += [set_cell_size(text, width) + bar for text, bar in zip(texts, bars)] if bars else texts
@@ -158,7 +158,7 @@ def _fitted(table: Table, sizes: list[int], width: int, sort: str) -> tuple[list
     return sizes, positions
 
 
-def aligned(cells: Sequence[str], columns: Sequence[Column], sizes: Sequence[int]) -> str:
+def aligned_line(cells: Sequence[str], columns: Sequence[Column], sizes: Sequence[int]) -> str:
     """Return cells of these sizes in a line, texts to the left; one that is too long is cut."""
     parts = []
     for text, column, size in zip(cells, columns, sizes):

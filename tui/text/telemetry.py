@@ -13,7 +13,7 @@ from tracelane.core.export.formats import text_in_unit
 from tracelane.core.logs.stamps import offset_text
 from tracelane.core.tables.table import Table, Value
 
-from .table import aligned
+from .table import aligned_line
 
 RUNS = {
     "matches": "of this run",
@@ -73,7 +73,7 @@ def steps_text(table: Table, zero: int) -> str:
     digits = moment_digits(table.numbers("start_ns") - zero) if "start_ns" in table.data else 0
     rows = [[_cell(table, key, value, zero, digits) for key, value in row.items()] for row in table.rows()]
     widths = [max(map(cell_len, cells)) for cells in zip(heads, *rows)]
-    lines = [aligned(cells, table.columns, widths) for cells in (heads, *rows)]
+    lines = [aligned_line(cells, table.columns, widths) for cells in (heads, *rows)]
     notes = [safe(note) for note in table.notes]
     if digits:
         notes.append(origin_text(zero))
