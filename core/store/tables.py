@@ -254,7 +254,7 @@ def _imbalance(store: CaptureStore) -> Finding | None:
     titles = [store.ranks[source].title for source in skew.sources]
     column = int(skew.caused.argmax())
     span = max((end - start for start, end in (rank.span for rank in store.ranks)), default=0)
-    limits = rule.threshold.limits
+    limits = rule.limits
     awaited = awaited_rank(skew, span, limits, titles[column].capitalize(), titles.__getitem__)
     if awaited is None:
         return None

@@ -232,6 +232,6 @@ def test_object_and_back(tmp_path: Path) -> None:
 def test_rules_read_well() -> None:
     """Every rule's threshold is filled in, and its texts end like sentences where they are some."""
     for rule in RULES.values():
-        assert not set("{}") & set(str(rule.threshold))
-        assert rule.helps.endswith(".") and not str(rule.threshold).endswith(".")
-        assert all(f"{{{key}}}" in rule.threshold.test for key in rule.threshold.limits)
+        assert not set("{}") & set(rule.threshold)
+        assert rule.helps.endswith(".") and not rule.threshold.endswith(".")
+        assert all(f"{{{key}}}" in rule.test for key in rule.limits)

@@ -383,10 +383,10 @@ def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
     events, _, _ = CASES["device-hotspot"]
     facts = SourceFacts(RankPart(Scope(trace_of(events, tmp_path), source=0)))
     rule = RULES["device-hotspot"]
-    assert rule(facts) is not None
-    limits = {**rule.threshold.limits, "share": 1.5}
-    strict = replace(rule, threshold=replace(rule.threshold, limits=limits))
-    assert strict(facts) is None and "150 %" in str(strict.threshold)
+    assert rule.outcome(facts) is not None
+    limits = {**rule.limits, "share": 1.5}
+    strict = replace(rule, limits=limits)
+    assert strict.outcome(facts) is None and "150 %" in strict.threshold
 
 
 EAGER = Baseline("before.json", compiled=False, steps=2, wall_ns=20_000)

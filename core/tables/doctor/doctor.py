@@ -62,7 +62,7 @@ def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
     for recording in recordings:
         for rule in RULES:
             scope.check()
-            if (diagnosis := rule(recording)) is not None:
+            if (diagnosis := rule.diagnosis(recording)) is not None:
                 rows.append(_row(rule, diagnosis, recording))
     rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
     counts = {f"{severity}s": sum(row["severity"] == severity for row in rows) for severity in SEVERITIES}
@@ -89,8 +89,8 @@ def _row(rule: DoctorRule, diagnosis: Diagnosis, recording: Recording) -> dict[s
         "text": diagnosis.text,
         "distorts": rule.distorts,
         "evidence": [exhibit.row(recording.scope.origin) for exhibit in diagnosis.evidence],
-        "source": rule.threshold.origin,
-        "threshold": str(rule.threshold),
+        "source": rule.origin,
+        "threshold": rule.threshold,
         "file": Path(recording.index.path).name,
     }
 
@@ -126,7 +126,7 @@ def doctor_rules_table() -> str:
     """Return all rules as Markdown, for the docs."""
     lines = ["| rule | severity | reported when | distorts | from |", "|---|---|---|---|---|"]
     lines += [
-        f"| `{rule.id}` | {rule.severity} | {rule.threshold} | {rule.distorts} | {rule.threshold.origin} |"
+        f"| `{rule.id}` | {rule.severity} | {rule.threshold} | {rule.distorts} | {rule.origin} |"
         for rule in RULES
     ]
     return "\n".join(lines) + "\n"

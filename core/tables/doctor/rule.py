@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -19,7 +19,7 @@ from ...trace.devices import is_aiu
 from ..device_clocks import DeviceClock, device_clocks
 from ..frame import Frame
 from ..frame_columns import work_of
-from ..rule_threshold import NO_LIMITS, Limits, RuleThreshold
+from ..rule_threshold import Limits, threshold_text
 from ..scope import Scope
 from ..untrusted import LostCalls, Untrusted
 
@@ -176,25 +176,32 @@ Examine: TypeAlias = Callable[[Recording, Limits], Diagnosis | None]
 
 @dataclass(frozen=True)
 class DoctorRule:
-    """A rule of the doctor: when it speaks, how grave that is, and what it distorts."""
+    """A rule of the doctor, which decorates the function that examines: how grave it is, when it speaks (the
+    test has the keys of the limits in braces), where that comes from, and what it distorts.
+    """
 
     id: str
     severity: Severity
-    threshold: RuleThreshold
+    test: str
+    origin: str
+    limits: Limits = field(default_factory=dict)
+    _: KW_ONLY
     distorts: str
-    examine: Examine
+    examine: Examine = lambda recording, limits: None
 
-    def __call__(self, recording: Recording) -> Diagnosis | None:
+    def __call__(self, examine: Examine) -> DoctorRule:
+        """Return the rule with the function that gets a recording and the limits."""
+        return replace(self, examine=examine)
+
+    @property
+    def threshold(self) -> str:
+        """When it speaks, in words."""
+        return threshold_text(self.test, self.limits)
+
+    def diagnosis(self, recording: Recording) -> Diagnosis | None:
         """Return what the rule says of a file; None for nothing."""
-        diagnosis = self.examine(recording, self.threshold.limits)
+        diagnosis = self.examine(recording, self.limits)
         return diagnosis if diagnosis is not None and diagnosis.count else None
-
-
-def doctor_rule(
-    id: str, severity: Severity, test: str, origin: str, limits: Limits = NO_LIMITS, *, distorts: str
-) -> Callable[[Examine], DoctorRule]:
-    """Make a rule of a function that gets a recording and the limits that the test names."""
-    return lambda examine: DoctorRule(id, severity, RuleThreshold(test, origin, limits), distorts, examine)
 
 
 TERMS: Mapping[str, str] = {

@@ -25,9 +25,9 @@ from .rule import (
     SPYRE_OVERLAP,
     TRACELENS,
     Diagnosis,
+    DoctorRule,
     Exhibit,
     Recording,
-    doctor_rule,
 )
 
 BY_CLOCKS = "delays, idle times, and which step device work belongs to: the device's clock is not the host's"
@@ -41,7 +41,7 @@ PERIODS: Mapping[Trouble, str] = {
 """What lacks in a period."""
 
 
-@doctor_rule(
+@DoctorRule(
     "before-launch",
     "error",
     "device work begins before the call that launched it",
@@ -61,7 +61,7 @@ def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(count, text, tuple(evidence))
 
 
-@doctor_rule(
+@DoctorRule(
     "zero-times",
     "error",
     "device work has the timestamp 0 and its launches have not",
@@ -77,7 +77,7 @@ def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(count, text, _periods(recording, "zero"))
 
 
-@doctor_rule(
+@DoctorRule(
     "collapsed",
     "error",
     f"work lasts {COLLAPSED_TIMES} times as long as others of its name, and "
@@ -95,7 +95,7 @@ def collapsed(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(rows), text, recording.slices("lasts too long", positions[rows].tolist()))
 
 
-@doctor_rule(
+@DoctorRule(
     "clock-offset",
     "error",
     "all work of a device is before the host's events, or {least_ns} after them, and both last shorter",
@@ -115,7 +115,7 @@ def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
     )
 
 
-@doctor_rule(
+@DoctorRule(
     "ends-late",
     "error",
     "device work ends more than {least_ns} after everything on the host",
@@ -138,7 +138,7 @@ def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(late), text, recording.slices("ends late", late))
 
 
-@doctor_rule(
+@DoctorRule(
     "kernel-overlap",
     "warning",
     "kernels of one stream overlap by more than {least_ns} (an error on an AIU); not from CUDA 12 or "
@@ -155,7 +155,7 @@ def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), "error" if recording.is_aiu else None)
 
 
-@doctor_rule(
+@DoctorRule(
     "host-stamped-copies",
     "warning",
     "copies of an AIU overlap kernels of its stream by more than {least_ns}",
@@ -176,7 +176,7 @@ def host_stamped_copies(recording: Recording, limits: Limits) -> Diagnosis | Non
     )
 
 
-@doctor_rule(
+@DoctorRule(
     "duplicate-starts",
     "warning",
     "kernels of one stream begin in the same ns (an error on an AIU)",
@@ -191,7 +191,7 @@ def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), "error" if recording.is_aiu else None)
 
 
-@doctor_rule(
+@DoctorRule(
     "cycle-stamps",
     "warning",
     "slices of a FLEX job last another time than their own cycle stamps say, by more than {share} and "
@@ -216,7 +216,7 @@ def cycle_stamps(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(rows), f"{text}, by up to {furthest}", slices)
 
 
-@doctor_rule(
+@DoctorRule(
     "zero-durations",
     "warning",
     "more than {share} of the kernels take no time; a note where the file has whole µs, and at least as "
@@ -238,7 +238,7 @@ def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     )
 
 
-@doctor_rule(
+@DoctorRule(
     "out-of-order",
     "warning",
     "kernels of one stream begin in another order than they were launched in, by more than {least_ns}",
@@ -257,7 +257,7 @@ def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(pairs), text, _pairs(recording, pairs))
 
 
-@doctor_rule(
+@DoctorRule(
     "ambiguous-launches",
     "warning",
     "work has several launches that are as likely, or a launch that begins after it",
@@ -277,7 +277,7 @@ def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None
     return Diagnosis(len(positions), text, recording.slices("launched by one of several", positions.tolist()))
 
 
-@doctor_rule(
+@DoctorRule(
     "lost-kernels",
     "warning",
     "more than {calls} calls in a row that start work, or {share} of all or of those of a name, have no "
@@ -302,7 +302,7 @@ def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(count, text, evidence, "note" if few else None)
 
 
-@doctor_rule(
+@DoctorRule(
     "device-stops-early",
     "error",
     "{calls} launches or more, in the last {share} of the span or more, have no device work",
@@ -328,7 +328,7 @@ def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None
     return Diagnosis(len(after), text, recording.slices("launch without work", after[:1]))
 
 
-@doctor_rule(
+@DoctorRule(
     "blank-names",
     "warning",
     "device work has a blank name, or one that the profiler put in place of it",

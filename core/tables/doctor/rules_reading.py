@@ -27,7 +27,6 @@ from .rule import (
     Exhibit,
     Recording,
     Severity,
-    doctor_rule,
     event_terms,
 )
 
@@ -46,7 +45,7 @@ def _counted(
         count = int(recording.index.read_report[id.replace("-", "_")])
         return Diagnosis(count, count_of(count, *words), _problems(recording, id))
 
-    return doctor_rule(id, severity, test, origin, distorts=distorts)(examine)
+    return DoctorRule(id, severity, test, origin, distorts=distorts)(examine)
 
 
 UNREADABLE = _counted(
@@ -59,7 +58,7 @@ UNREADABLE = _counted(
 )
 
 
-@doctor_rule(
+@DoctorRule(
     "truncated",
     "error",
     "the file ends in the middle",
@@ -102,7 +101,7 @@ WITHOUT_TIME = _counted(
 )
 
 
-@doctor_rule(
+@DoctorRule(
     "event-sum",
     "error",
     "the terms of the event sum do not add up to all events",
@@ -115,7 +114,7 @@ def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(abs(total - counted), text)
 
 
-@doctor_rule(
+@DoctorRule(
     "broken-envelope",
     "warning",
     "values beside the events are no valid JSON",
@@ -127,7 +126,7 @@ def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(evidence), "values beside the events cannot be read", evidence)
 
 
-@doctor_rule(
+@DoctorRule(
     "merged",
     "warning",
     "several documents or captures are in one file",
@@ -184,7 +183,7 @@ MISSING_DURATIONS = _counted(
 )
 
 
-@doctor_rule(
+@DoctorRule(
     "clamped-times",
     "error",
     f"times are beyond {TIME_LIMIT_TEXT}",
@@ -197,7 +196,7 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(count, f"{count_of(count, 'event')} with a time too large to keep", evidence)
 
 
-@doctor_rule(
+@DoctorRule(
     "far-times",
     "warning",
     "events are further from the bulk of the trace than {least_ns} and {times} times its length",
@@ -223,7 +222,7 @@ def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(few, text, (where,))
 
 
-@doctor_rule(
+@DoctorRule(
     "unmatched",
     "warning",
     "begins have no end, or ends no begin",
@@ -253,7 +252,7 @@ MISMATCHED_ENDS = _counted(
 )
 
 
-@doctor_rule(
+@DoctorRule(
     "outside-parent",
     "warning",
     "an op or call ends more than {least_ns} after the one of its thread in which it begins",

@@ -9,13 +9,13 @@ from ...base.units import count_of, format_count, format_ns, format_share
 from ..host_columns import PROFILER
 from ..rule_threshold import OWN, Limits
 from ..step_choice import find_steps
-from .rule import AIUPTI, FIRST, KINETO, PYTORCH, Diagnosis, Exhibit, Recording, doctor_rule
+from .rule import AIUPTI, FIRST, KINETO, PYTORCH, Diagnosis, DoctorRule, Exhibit, Recording
 
 OVERHEAD = "overhead"
 FLUSHES = ("Buffer Flush", "Activity Buffer Request")
 
 
-@doctor_rule(
+@DoctorRule(
     "steps-overlap",
     "warning",
     "steps of one process overlap",
@@ -42,7 +42,7 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(later), text, tuple(evidence))
 
 
-@doctor_rule(
+@DoctorRule(
     "profiler-overhead",
     "warning",
     "the profiler itself takes {share} of the trace or more",
@@ -65,7 +65,7 @@ def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(own), text, (recording.exhibit(recording.name(longest), longest),))
 
 
-@doctor_rule(
+@DoctorRule(
     "buffer-flushes",
     "note",
     "the profiler asked for buffers, or wrote them out, while it recorded",
@@ -85,7 +85,7 @@ def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(flushes), text, evidence)
 
 
-@doctor_rule(
+@DoctorRule(
     "buffers-exceeded",
     "error",
     "the profiler says that it ran out of buffers",
@@ -97,7 +97,7 @@ def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(len(lines), "the profiler ran out of buffers", _quoted(lines))
 
 
-@doctor_rule(
+@DoctorRule(
     "profiler-errors",
     "note",
     "the profiler wrote errors into the trace",
@@ -111,7 +111,7 @@ def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
     )
 
 
-@doctor_rule(
+@DoctorRule(
     "no-shapes",
     "note",
     "no op has input shapes",
@@ -124,7 +124,7 @@ def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(1, "input shapes were not recorded")
 
 
-@doctor_rule(
+@DoctorRule(
     "no-stacks",
     "note",
     "there are no Python frames",
@@ -139,7 +139,7 @@ def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(1, "Python stacks were not recorded")
 
 
-@doctor_rule(
+@DoctorRule(
     "no-memory",
     "note",
     "there are no allocations",

@@ -9,7 +9,7 @@ from ..op_events import RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
 from .finding import Observation, Outcome
-from .rule import AIU, STALLS, Rule, effects_of, rule
+from .rule import AIU, STALLS, Rule, effects_of
 
 CONVERT = re.compile(r"^aiuDataConvert$|^Compute of (?!.*SenFusedDeviceNode)", re.IGNORECASE)
 LAUNCH = re.compile(r"^aiuLaunch(DMI|DMO)?ControlBlocks$", re.IGNORECASE)
@@ -56,7 +56,7 @@ def _family(
 
     test, origin = f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}"
     explains = effects_of(id) if id in STALLS else ()
-    return rule(id, title, test, origin, {"share": 0.05}, helps=helps, explains=explains, held_up=True)(
+    return Rule(id, title, test, origin, {"share": 0.05}, helps=helps, explains=explains, held_up=True)(
         examine
     )
 

@@ -12,10 +12,10 @@ from ..rule_threshold import OWN, Limits
 from ..untrusted import Trouble, Untrusted
 from .facts import SourceFacts
 from .finding import Evidence, Observation, Outcome
-from .rule import rule
+from .rule import Rule
 
 
-@rule(
+@Rule(
     "device-clock",
     "The device's clock cannot be right",
     "device work begins before the call that launched it began, or all of it is further from the "
@@ -62,7 +62,7 @@ WHAT: Mapping[Trouble, str] = {
 }
 
 
-@rule(
+@Rule(
     "lost-kernels",
     "Part of the device's work is missing",
     "calls that start work have none in the trace, or none with times that can be right; this time is "

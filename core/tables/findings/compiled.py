@@ -24,7 +24,7 @@ from ..rule_threshold import OWN, Limits
 from ..scope import nearest_around
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, PYTORCH, effects_of, rule
+from .rule import GUIDE, PYTORCH, Rule, effects_of
 
 REGIONS = re.compile("^" + re.escape(REGION))
 FUNCTION = re.compile(f"^{FUNCTION_NAME}$")
@@ -36,7 +36,7 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
 """Operators that users write and that PyTorch turns into another product."""
 
 
-@rule(
+@Rule(
     "graph-breaks",
     "Graph breaks",
     "a compiled region is inside another (a graph break or a disabled region), or, in traces "
@@ -118,7 +118,7 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     return Observation(text, evidence, claim, times=host.starts[broken])
 
 
-@rule(
+@Rule(
     "recompiled",
     "Recompiled",
     "one frame runs with several compile ids (the number after the slash grows)",
@@ -168,7 +168,7 @@ def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
     return merge(starts, starts + lengths).clipped(*facts.span)
 
 
-@rule(
+@Rule(
     "compile-time",
     "Compilation in the trace",
     "dynamo, AOT or inductor compile while the trace is recorded",
@@ -199,7 +199,7 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     )
 
 
-@rule(
+@Rule(
     "compiled-overhead",
     "Overhead around compiled graphs",
     "cache lookups, bytecode and wrappers before compiled graphs take at least {share} of the "
@@ -231,7 +231,7 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.longest_on_host("the longest", around),), claim)
 
 
-@rule(
+@Rule(
     "fused-ops",
     "Products that became others",
     "compiled graphs call addmm (a product and a sum in one) or bmm, or an eager matmul, linear or "
@@ -292,7 +292,7 @@ FEW_RUNS = 3
 """Of fewer runs of a collective the first is not told from the others."""
 
 
-@rule(
+@Rule(
     "first-use",
     "First use of kernels and libraries",
     "at most {few_share} of the calls of a name, each the first of its name or of a kernel, or a "

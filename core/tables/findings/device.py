@@ -20,7 +20,7 @@ from ..skew import Skew
 from ..step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome
-from .rule import GUIDE, HTA, TENSORBOARD, effects_of, rule
+from .rule import GUIDE, HTA, TENSORBOARD, Rule, effects_of
 
 LIMITS: Mapping[KernelType, str] = {
     "compute": "the device is the limit",
@@ -34,7 +34,7 @@ EVIDENCE = 3
 """Collectives that are named as evidence."""
 
 
-@rule(
+@Rule(
     "rank-imbalance",
     "One rank keeps the others waiting",
     "ranks do nothing but wait in collectives for one of them for at least {share} of the time, "
@@ -141,7 +141,7 @@ def awaited_rank(
     return Observation(text, evidence, claim, times=skew.last_start[rows]), rows
 
 
-@rule(
+@Rule(
     "overhead-bound",
     "Overhead-bound",
     "in the time in which the host gives the device work (waits and blocking copies aside) the "
@@ -194,7 +194,7 @@ def _host_working(facts: SourceFacts) -> Intervals:
     return busy.union(host.union(held).without(facts.profiling))
 
 
-@rule(
+@Rule(
     "transfer-bound",
     "Bound by copies that block the host",
     "copies to and from the device that the host waits for take at least {host_share} of the time in "
@@ -224,7 +224,7 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.longest_on_host("the longest", facts.transfers),), claim)
 
 
-@rule(
+@Rule(
     "device-idle",
     "Device idle",
     "the device is busy less than {busy_share} of the time looked at, a server's without requests "
@@ -262,7 +262,7 @@ def _device_is(facts: SourceFacts) -> str:
     return f"{name[0].upper()}{name[1:]} is"
 
 
-@rule(
+@Rule(
     "device-bound",
     "Device-bound",
     "a device is busy at least {busy_share} of the time looked at, waiting for peers aside",
@@ -304,7 +304,7 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     )
 
 
-@rule(
+@Rule(
     "communication",
     "Exposed communication",
     "communication that no compute hides takes more than {share} of the time looked at",
@@ -333,7 +333,7 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, facts.longest_windows("longest", claim), claim)
 
 
-@rule(
+@Rule(
     "copies",
     "Copies (DMA)",
     "copies that no compute hides take at least {share} of the device's busy time",

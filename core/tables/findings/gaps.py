@@ -15,13 +15,13 @@ from ..rule_threshold import OWN, Limits
 from ..step_choice import Steps
 from .facts import NO_HOST, NO_LAUNCHES, SourceFacts
 from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, HTA, effects_of, rule
+from .rule import GUIDE, HTA, Rule, effects_of
 
 FEW_GAPS = 8
 """Without steps a device with fewer gaps does not tell which of them is usual."""
 
 
-@rule(
+@Rule(
     "launch-gaps",
     "Gaps while the host launches",
     "the time in which no device works because the call that launches the next work was not done "
@@ -63,7 +63,7 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, evidence, claim, work=np.unique(work.position))
 
 
-@rule(
+@Rule(
     "first-kernel",
     "The first launch waits",
     "the work of the first launch starts at least {delay_ns} after its call, {times} times as "
@@ -108,7 +108,7 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, evidence, claim, work=work.position)
 
 
-@rule(
+@Rule(
     "step-gap",
     "An unusually long gap",
     "in at most one of {count} steps (of at least three) the device is idle at a stretch for at "
@@ -157,7 +157,7 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, evidence, claim, work=np.unique(next_work.position[long]))
 
 
-@rule(
+@Rule(
     "host-pause",
     "The host pauses",
     "in at least two steps (or three times without steps) no thread of the host runs an operator, a "

@@ -15,13 +15,13 @@ from ..scope import nearest_around
 from .device import COLLECTIVE
 from .facts import NO_HOST, SourceFacts, share
 from .finding import Observation, Outcome
-from .rule import GUIDE, TENSORBOARD, effects_of, rule
+from .rule import GUIDE, TENSORBOARD, Rule, effects_of
 
 VALUE_NS = 20_000
 """An operator during which copies take no longer (ns) reads a value, and moves no data."""
 
 
-@rule(
+@Rule(
     "host-hotspot",
     "One operator dominates the host",
     "one operator or call takes at least {share} of the host's self time, and at least {times} "
@@ -68,7 +68,7 @@ def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
     return claim.intersection(facts.held_up).length < limits["device_share"] * facts.span_ns
 
 
-@rule(
+@Rule(
     "many-calls",
     "Many calls of a cheap operator",
     "an operator or call is made at least {count} times, takes less than {mean_ns} on average, "
@@ -107,7 +107,7 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.on_host(f"the first call of {name}", first),), claim)
 
 
-@rule(
+@Rule(
     "cost-in-children",
     "The cost is in the children",
     "an operator takes at least {share} of the host's busy time, but at most {self_share} of that itself",
@@ -141,7 +141,7 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, evidence, host.union(rows))
 
 
-@rule(
+@Rule(
     "sync",
     "Waits with little device work",
     "over at least {share} of the time in which the host waits for the device, the device does nothing, "
@@ -181,7 +181,7 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (evidence,), claim)
 
 
-@rule(
+@Rule(
     "sync-in-loop",
     "The host waits for the device again and again",
     "at least {count} times, and as often as there are steps, the device runs dry because the host "
@@ -247,7 +247,7 @@ def _drains(facts: SourceFacts) -> I64:
     return np.union1d(readers, waits[outer < 0])
 
 
-@rule(
+@Rule(
     "dataloader",
     "Waiting for input",
     "the data loader (PyTorch's, or what programs call next_batch, get_batch, data_loading: operators, "
@@ -278,7 +278,7 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
 
 
-@rule(
+@Rule(
     "profiler",
     "The profiler itself",
     "the profiler's own work is in the trace (buffer requests, clock calibration); idle time "

@@ -1,4 +1,4 @@
-"""All rules, the functions with the decorator `rule` in the files of this folder, over all files of a scope:
+"""All rules, the functions with the decorator `Rule` in the files of this folder, over all files of a scope:
 each cause with what it explains, by the time that they cost.
 """
 
@@ -226,14 +226,13 @@ def _observed(facts: SourceFacts) -> tuple[dict[str, Observation], dict[str, str
     lacking: dict[str, str] = {}
     for rule in RULES.values():
         facts.scope.check()
-        outcome = rule(facts)
+        outcome = rule.outcome(facts)
         if isinstance(outcome, NotJudged):
             lacking[rule.id] = outcome.reason
         elif outcome is not None and (
             rule.kind != "loss"
             or rule.always
-            or share(outcome.claimed_ns, facts.span_ns)
-            >= max(FLOOR_SHARE, rule.threshold.limits.get("claim_share", 0))
+            or share(outcome.claimed_ns, facts.span_ns) >= max(FLOOR_SHARE, rule.limits.get("claim_share", 0))
         ):
             observations[rule.id] = outcome
     return observations, lacking
@@ -314,7 +313,5 @@ def rules_table() -> str:
     lines = ["| rule | reported when | from | what usually helps |", "|---|---|---|---|"]
     for rule in RULES.values():
         kind = "" if rule.kind == "loss" else f" (a {rule.kind})"
-        lines.append(
-            f"| `{rule.id}`{kind}: {rule.title} | {rule.threshold} | {rule.threshold.origin} | {rule.helps} |"
-        )
+        lines.append(f"| `{rule.id}`{kind}: {rule.title} | {rule.threshold} | {rule.origin} | {rule.helps} |")
     return "\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ from ..rule_threshold import OWN, Limits
 from ..scope import nearest_around
 from .facts import NO_LAUNCHES, SourceFacts, share
 from .finding import Observation, Outcome
-from .rule import GUIDE, HTA, PYTORCH, effects_of, rule
+from .rule import GUIDE, HTA, PYTORCH, Rule, effects_of
 
 OCCUPANCY = re.compile(r"OccupancyMaxActiveBlocks")
 ADDMM = re.compile(r"^(aten::|extern_kernels\.)(addmm|baddbmm|_addmm_activation|linear|addbmm)$")
@@ -33,7 +33,7 @@ SLOWER_RUNS = 4
 """A kernel with fewer runs does not tell whether it became slower."""
 
 
-@rule(
+@Rule(
     "device-hotspot",
     "One kernel dominates",
     "one kernel name takes at least {share} of all kernel time (copies and allocations aside), at "
@@ -64,7 +64,7 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, evidence, runs.union(), work=np.unique(runs.position))
 
 
-@rule(
+@Rule(
     "uneven-kernel",
     "A kernel varies",
     "of a compute kernel with at least {count} runs of the same work (name, grid, block, shapes of "
@@ -192,7 +192,7 @@ def _is_of_sorts(lengths: I64) -> bool:
     return 2 <= len(sorts) <= 3 and all(len(one) >= few and one[-1] <= SORT_WIDTH * one[0] for one in sorts)
 
 
-@rule(
+@Rule(
     "clock-drop",
     "All kernels became slower",
     "from some moment on kernels take at least {times} times as long for the same work as before, at "
@@ -269,7 +269,7 @@ def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
     return int(work.start[at]), typical
 
 
-@rule(
+@Rule(
     "short-kernels",
     "Kernels shorter than their launch",
     "at least {share} of the launch calls, and {count}, take longer than all that they launch "
@@ -306,7 +306,7 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, evidence, claim, reach=facts.reach_of(claim, limits["cause_share"]))
 
 
-@rule(
+@Rule(
     "occupancy-query",
     "Adaptive launches",
     "the occupancy of a kernel is queried before it is launched",
@@ -330,7 +330,7 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.on_host("the first query", first),), claim)
 
 
-@rule(
+@Rule(
     "hidden-copies",
     "Copies before matrix products",
     "right before a matrix product on the same stream runs a copy within the device that the same "
@@ -362,7 +362,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, evidence, copies.union(), work=np.unique(copies.position))
 
 
-@rule(
+@Rule(
     "triton",
     "Triton kernels",
     "kernels named triton_… run on the device",
@@ -385,7 +385,7 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, tuple(evidence), runs.union(), work=np.unique(runs.position))
 
 
-@rule(
+@Rule(
     "forward-backward",
     "Backward is linked to forward",
     "the trace links backward operators with the forward ones they belong to",

@@ -14,14 +14,14 @@ from ..op_events import RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome
-from .rule import TENSORBOARD, effects_of, rule
+from .rule import TENSORBOARD, Rule, effects_of
 from .steps import NO_STEPS
 
 PAGEABLE = re.compile(r"\bPageable\b")
 NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory=True)")
 
 
-@rule(
+@Rule(
     "memory-limit",
     "Close to the memory's limit",
     "an allocator's peak is at least {share} of the memory that the device has, and what the trace "
@@ -52,7 +52,7 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (_at_peak(facts, worst),), times=times)
 
 
-@rule(
+@Rule(
     "memory-growth",
     "Memory grows from step to step",
     "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
@@ -93,7 +93,7 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (last,), times=steps.starts)
 
 
-@rule(
+@Rule(
     "pageable-copies",
     "Copies of pageable memory",
     "the device copies from or to pageable memory of the host, as the copies' names say",
@@ -111,7 +111,7 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.on_device("the longest", copies.top("dur", 1)),), claim)
 
 
-@rule(
+@Rule(
     "device-allocations",
     "Memory is taken from the driver again and again",
     "calls that take memory of a device from the driver or give it back (at least {count}, in "

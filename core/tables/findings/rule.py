@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypedDict, Unpack
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, TypeAlias
 
-from ..rule_threshold import NO_LIMITS, Limits, RuleThreshold
+from ..rule_threshold import Limits, threshold_text
 from .facts import NO_HOST, SourceFacts
 from .finding import Evidence, Finding, Kind, Need, Observation, Outcome
 
@@ -35,13 +35,17 @@ def effects_of(rule: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: what it is called, when it speaks, what usually helps, and the function that judges."""
+    """One rule, which decorates the function that judges: what it is called, when it speaks (the test has the
+    keys of the limits in braces), where that comes from, and what usually helps.
+    """
 
     id: str
     title: str
-    threshold: RuleThreshold
+    test: str
+    origin: str
+    limits: Limits = field(default_factory=dict)
+    _: KW_ONLY
     helps: str
-    judge: Judge
     kind: Kind = "loss"
     always: bool = False  # however little time it claims
     needs: tuple[Need, ...] = ()  # whose slices it cannot judge without
@@ -49,19 +53,29 @@ class Rule:
     anywhere: bool = False  # also what lies outside the time that is looked at counts
     held_up: bool = False  # where there are devices, only that time counts in which the host holds them up
     first: bool = False  # about what the trace lacks: stands before all others
+    judge: Judge = lambda facts, limits: None
+
+    def __call__(self, judge: Judge) -> Rule:
+        """Return the rule with the function that judges a source by the limits."""
+        return replace(self, judge=judge)
+
+    @property
+    def threshold(self) -> str:
+        """When it speaks, in words."""
+        return threshold_text(self.test, self.limits)
 
     def finding(self, text: str, evidence: tuple[Evidence, ...], **others: Any) -> Finding:
         """Return a finding of this rule with its texts; `others` are the other fields."""
-        limits = {"threshold": str(self.threshold), "origin": self.threshold.origin, "helps": self.helps}
-        return Finding(self.id, self.title, text, evidence, **({"kind": self.kind} | limits | others))
+        texts = {"threshold": self.threshold, "origin": self.origin, "helps": self.helps}
+        return Finding(self.id, self.title, text, evidence, **({"kind": self.kind} | texts | others))
 
-    def __call__(self, facts: SourceFacts) -> Outcome:
+    def outcome(self, facts: SourceFacts) -> Outcome:
         """Return what the rule says of one source, or what the source lacks."""
         if "device" in self.needs and not facts.has_devices:
             return facts.no_device
         if "host" in self.needs and not len(facts.host):
             return NO_HOST
-        outcome = self.judge(facts, self.threshold.limits)
+        outcome = self.judge(facts, self.limits)
         if not isinstance(outcome, Observation):
             return outcome
         claim = outcome.claim if self.first or self.anywhere else outcome.claim.clipped(*facts.span)
@@ -73,29 +87,3 @@ class Rule:
             claim = claim.intersection(facts.held_up)
         ns = None if outcome.ns is None else min(outcome.ns, claim.length)
         return replace(outcome, claim=claim, ns=ns)
-
-
-class Traits(TypedDict, total=False):
-    """What a rule has beyond its texts, as in `Rule`."""
-
-    kind: Kind
-    always: bool
-    needs: tuple[Need, ...]
-    explains: tuple[str, ...]
-    anywhere: bool
-    held_up: bool
-    first: bool
-
-
-def rule(
-    id: str,
-    title: str,
-    test: str,
-    origin: str,
-    limits: Limits = NO_LIMITS,
-    *,
-    helps: str,
-    **traits: Unpack[Traits],
-) -> Callable[[Judge], Rule]:
-    """Make a rule of the function that judges a source by the limits, whose keys the test names in braces."""
-    return lambda judge: Rule(id, title, RuleThreshold(test, origin, limits), helps, judge, **traits)

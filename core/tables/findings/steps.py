@@ -20,7 +20,7 @@ from ..step_choice import Steps
 from ..step_spans import step_spans
 from .facts import SourceFacts, share
 from .finding import Baseline, Evidence, NotJudged, Observation, Outcome
-from .rule import GUIDE, HTA, effects_of, rule
+from .rule import GUIDE, HTA, Rule, effects_of
 
 NO_STEPS = NotJudged("the trace has no steps")
 FEW_STEPS = NotJudged("the trace has less than three steps of a kind")
@@ -30,7 +30,7 @@ UNNAMED = ("", "unknown")
 NAMELESS = "an annotation whose name was not recorded"
 
 
-@rule(
+@Rule(
     "cold-start",
     "Cold start",
     "the first step takes at least {times} times the median of those after it",
@@ -60,7 +60,7 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.step(label, steps, 0),), claim)
 
 
-@rule(
+@Rule(
     "late-first-op",
     "Nothing runs at the start",
     "between the start of an annotation and the first operator or call in it pass at least "
@@ -108,7 +108,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.on_host(name, row),), claim)
 
 
-@rule(
+@Rule(
     "compiled-slower",
     "Compiled steps are slower",
     "the median step with compiled regions takes longer than the median step without: of one "
@@ -189,7 +189,7 @@ UNITS = (1_000_000, 100_000, 10_000, 1000)
 """What is less, ns: the first of which a tenth of a name's time has as much."""
 
 
-@rule(
+@Rule(
     "critical-path",
     "What the step hangs on",
     "one name takes at least {share} of the critical path of the step with the median time, and less "
