@@ -101,10 +101,12 @@ def kineto_classic(items: list[Event]) -> bytes:
     return head + ",".join(texts).encode() + tail.encode()
 
 
-def zipped(data: bytes) -> bytes:
+def zipped(**members: bytes) -> bytes:
+    """Return an archive of JSON files; `__` in a name stands for a folder."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a/trace.json", data)
+        for name, data in members.items():
+            archive.writestr(name.replace("__", "/") + ".json", data)
     return out.getvalue()
 
 
@@ -187,7 +189,7 @@ def forms(count: int = 60) -> Iterator[Form]:
         yield Form(encoding, mark + raw, items)
     yield Form("gzip", gzip.compress(plain), items)
     yield Form("gzip of several members", gzip.compress(plain[:999]) + gzip.compress(plain[999:]), items)
-    yield Form("zip", zipped(plain), items)
+    yield Form("zip", zipped(a__trace=plain), items)
 
 
 def cut_off(count: int = 60) -> Iterator[Form]:

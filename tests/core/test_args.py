@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gc
 import gzip
-import io
 import json
 import os
 import subprocess
-import zipfile
 from collections import defaultdict
 from fractions import Fraction
 from itertools import pairwise
@@ -22,6 +20,7 @@ from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
+from tests.forms import zipped
 from tracelane.core.base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
 from tracelane.core.index.blockstore import has_block_store, needs_block_store, write_block_store
 from tracelane.core.query import scan, scan_child
@@ -57,20 +56,13 @@ EVENTS = [
 TEXT = json.dumps({"traceEvents": EVENTS})
 
 
-def zipped(text: bytes) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("trace.json", text)
-    return out.getvalue()
-
-
 FORMS = {
     "plain": TEXT.encode,
     "bom": lambda: b"\xef\xbb\xbf" + TEXT.encode(),
     "indented": lambda: json.dumps({"traceEvents": EVENTS}, indent=2).encode(),
     "lines": lambda: "\n".join(json.dumps(event) for event in EVENTS).encode(),
     "gzip": lambda: gzip.compress(TEXT.encode()),
-    "zip": lambda: zipped(TEXT.encode()),
+    "zip": lambda: zipped(trace=TEXT.encode()),
     "utf-16": lambda: TEXT.encode("utf-16"),
 }
 

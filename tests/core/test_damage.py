@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import json
 import random
 import re
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from itertools import count, product
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CASES, later, needs_cases, thinned
-from tests.forms import kineto_classic, kineto_new
+from tests.forms import kineto_classic, kineto_new, zipped
 from tests.linear import assert_linear
 from tests.reading import index_differences, read_parts, read_text
 from tracelane.core.base.errors import TracelaneError, UnreadableError
@@ -314,13 +312,6 @@ def test_no_number_in_the_envelope_refuses_a_file(where: str, decoder: str, tmp_
         assert names_of(read(written(tmp_path, data), tmp_path, decoder)) == ["good"], number[:20]
 
 
-def zipped(data: bytes) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("t.json", data)
-    return out.getvalue()
-
-
 @needs_cases
 def test_a_zip_with_a_damaged_header_is_unreadable(tmp_path: Path) -> None:
     """It is said in one line that it cannot be read."""
@@ -334,8 +325,7 @@ def test_a_zip_with_a_damaged_header_is_unreadable(tmp_path: Path) -> None:
 def test_damaged_archives_are_read_or_refused_in_one_line(every: int, tmp_path: Path) -> None:
     """Whatever happens to a byte of a zip or gzip file, it is read as far as it goes, or refused."""
     whole = around(SLICE + b'"name":"other"}')
-    for pack, ending in ((zipped, "zip"), (gzip.compress, "json.gz")):
-        data = pack(whole)
+    for data, ending in ((zipped(t=whole), "zip"), (gzip.compress(whole), "json.gz")):
         for offset in range(0, len(data), every):
             for value in (data[offset] ^ 1, data[offset] ^ 0xFF):
                 broken = bytearray(data)

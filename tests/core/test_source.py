@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import random
 import subprocess
 import sys
 import threading
-import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from types import ModuleType
 import pytest
 
 from tests.corpus import thinned
+from tests.forms import zipped
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.read import inflate
 from tracelane.core.read import source as room
@@ -37,14 +36,6 @@ def read_all(path: Path, step: int = 1000) -> bytes:
         parts.append(part)
     stream.close()
     return b"".join(parts)
-
-
-def zipped(**members: bytes) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name.replace("__", "/") + ".json", data)
-    return out.getvalue()
 
 
 PACKED = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 import tracelane
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import Event, complete
+from tests.events import Event, complete, write_events
 from tests.json_tables import command_json
 from tracelane.tui.cli.main import main
 
@@ -70,11 +69,6 @@ def _findings(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> dic
     return {row["rule"]: row for row in answer["findings"]}
 
 
-def _written(events: list[Event], path: Path) -> Path:
-    path.write_text(json.dumps({"traceEvents": events}))
-    return path
-
-
 @pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", NAMED)
@@ -98,9 +92,9 @@ def test_compiled_slower_than_another_trace(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Against an eager run compiled steps that take longer are named, whichever is the baseline."""
-    compiled = _written(COMPILED, tmp_path / "compiled.json")
-    eager = _written(EAGER, tmp_path / "eager.json")
-    slower = _written(_steps("aten::mm", 800), tmp_path / "slower.json")
+    compiled = write_events(tmp_path / "compiled.json", COMPILED)
+    eager = write_events(tmp_path / "eager.json", EAGER)
+    slower = write_events(tmp_path / "slower.json", _steps("aten::mm", 800))
     baseline = str(eager)
     if form == "summary":
         assert main(["summary", str(eager), "--json", "--index-dir", str(tmp_path / "index")]) == 0
@@ -117,14 +111,14 @@ def test_compiled_slower_than_another_trace(
 
 def test_baseline_in_python(tmp_path: Path) -> None:
     """From Python the baseline is another opened trace."""
-    compiled = tracelane.open(str(_written(COMPILED, tmp_path / "compiled.json")))
-    eager = tracelane.open(str(_written(EAGER, tmp_path / "eager.json")))
+    compiled = tracelane.open(str(write_events(tmp_path / "compiled.json", COMPILED)))
+    eager = tracelane.open(str(write_events(tmp_path / "eager.json", EAGER)))
     assert "compiled-slower" in list(compiled.findings(baseline=eager)["rule"])
     assert "compiled-slower" not in list(compiled.findings()["rule"])
 
 
 def test_baseline_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A baseline that cannot be read is a line of error."""
-    trace = _written(EAGER, tmp_path / "trace.json")
+    trace = write_events(tmp_path / "trace.json", EAGER)
     assert main(["findings", str(trace), "--baseline", str(tmp_path / "none.json")]) == 2
     assert "none.json" in capsys.readouterr().err
