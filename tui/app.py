@@ -182,12 +182,10 @@ class TracelaneApp(Stage):
 
     @property
     def session(self) -> Session:
-        """What is being looked at."""
         return self.store.session
 
     @property
     def trace(self) -> Trace:
-        """What is open."""
         return self.store.trace
 
     def report_error(self, error: Exception) -> None:
@@ -204,7 +202,6 @@ class TracelaneApp(Stage):
         self.drawing.maximise()
 
     def watch_theme(self, theme_name: str) -> None:
-        """Draw all in the new colours."""
         self.drawing.draw_theme()
 
     # -- messages of widgets ------------------------------------------------------------------------------
@@ -275,7 +272,6 @@ class TracelaneApp(Stage):
         self.jump(SliceId(source, ordinal))
 
     def action_panel(self, name: str) -> None:
-        """Show a panel, from a click on its tab."""
         if self.opening is None or not self.opening.takes_panel(name):
             self.panels.show(name)
 
@@ -287,7 +283,6 @@ class TracelaneApp(Stage):
         return super().check_action(action, parameters)
 
     def action_command(self, command_id: str) -> None:
-        """Do a command of the table, from a key."""
         self.run_command(command_id)
 
     def on_key(self, event: events.Key) -> None:

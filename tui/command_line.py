@@ -61,7 +61,6 @@ def _or(names: Sequence[str]) -> str:
 
 
 def names_with_argument() -> list[str]:
-    """Return the commands that take an argument."""
     return [entry.typed_name for entry in COMMANDS if entry.forms]
 
 

@@ -40,7 +40,6 @@ class SessionLog:
         return self.path or self._default
 
     def note(self, text: str) -> None:
-        """Log one line."""
         line = f"{_now()} {safe(text)}\n"
         if self._file is None:
             self._recent.append(line)

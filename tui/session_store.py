@@ -63,7 +63,6 @@ class ViewerState:
 
     @property
     def own_trace(self) -> Trace:
-        """The trace without logs and computed lanes."""
         return own_trace(self.trace)
 
 
@@ -103,7 +102,6 @@ class SessionStore:
         self.dispatch(replace(self.now, session=session))
 
     def show_trace(self, trace: Trace, session: Session) -> None:
-        """Show a trace with other lanes or files."""
         self.dispatch(replace(self.now, trace=trace, session=session))
 
     def open(self, prepared: Prepared, session: Session) -> None:
@@ -111,7 +109,6 @@ class SessionStore:
         self.dispatch(_opened(replace(self.now, trace=prepared.trace, session=session), prepared))
 
     def source_is(self, source: SourceState) -> None:
-        """Know how far what was asked for is."""
         self.dispatch(replace(self.now, source=source))
 
     def go(self, session: Session, together: str = "", before: Session | None = None) -> None:
@@ -128,17 +125,14 @@ class SessionStore:
 
     @property
     def session(self) -> Session:
-        """What is being looked at."""
         return self.now.session
 
     @property
     def trace(self) -> Trace:
-        """What is open."""
         return self.now.trace
 
     @property
     def own_trace(self) -> Trace:
-        """The trace without logs and computed lanes."""
         return self.now.own_trace
 
     @property
@@ -176,7 +170,6 @@ class SessionStore:
 
     @property
     def layout_now(self) -> Layout:
-        """The lines of the present session."""
         self._laid_out = layout_of(self.trace, self.session, self._laid_out, self.now.search.whole_left)
         return self._laid_out
 

@@ -54,7 +54,6 @@ class Recent(Generic[K, T]):
         return self._results.get(key)
 
     def put(self, key: K, result: T) -> None:
-        """Hold a result as the newest."""
         self._results.pop(key, None)
         while len(self._results) >= self._room:
             del self._results[next(iter(self._results))]
@@ -121,7 +120,6 @@ class JobRunner:
         return self.start(answer, group, exclusive)
 
     def cancel(self, group: str) -> None:
-        """Ask the jobs of a group to stop."""
         self._app.workers.cancel_group(self._app, group)
 
 
@@ -154,7 +152,6 @@ class Stage(PacedApp):
     """Whether the panel has the whole screen."""
 
     def __init__(self, store: SessionStore, config: Config) -> None:
-        """Show what a store holds."""
         super().__init__()
         self.store = store
         self.config = config
@@ -233,7 +230,6 @@ class Stage(PacedApp):
 
     @property
     def message(self) -> str:
-        """What is being said."""
         return next((line.text for line in self._lines), "")
 
     @property

@@ -239,7 +239,6 @@ def wall_offset(trace: Trace, clocks: Clocks) -> int | None:
 
 
 def stamps_of(trace: Trace, session: Session) -> TimeWriter:
-    """Return the writer of a trace's times in a session."""
     clocks = session.clocks
     offsets = tuple(clocks.offset(number) for number in range(len(trace.sources)))
     wall = wall_offset(trace, clocks)

@@ -17,11 +17,7 @@ from .opened import TraceOptions
 
 
 def run_collect(
-    options: TraceOptions,
-    store: str,
-    shard: str | None,
-    cluster: str | None,
-    with_index: bool,
+    options: TraceOptions, store: str, shard: str | None, cluster: str | None, with_index: bool
 ) -> None:
     """Summarise each rank's trace into a store, which then opens as a trace does: `tracelane STORE`.
 

@@ -222,7 +222,6 @@ def home_of(name: str) -> str:
 
 
 def command_named(name: str) -> click.Command:
-    """Return one of these commands."""
     run = f"{home_of(name)}:run_{name}"
     if name == "cache":
         return command_of(name, (), run, click.Group, commands=_of_cache(), invoke_without_command=True)
@@ -259,11 +258,7 @@ def command_of(
 def _of_cache() -> dict[str, click.Command]:
     text = "List the indexes: size, {}last opened, folder, trace; and which were removed lately."
     listing = command_of(
-        "list",
-        parameters(*FORM),
-        "index:run_list",
-        help=text.format("when "),
-        short_help=text.format(""),
+        "list", parameters(*FORM), "index:run_list", help=text.format("when "), short_help=text.format("")
     )
     clearing = command_of(
         "clear",

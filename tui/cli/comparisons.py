@@ -38,10 +38,7 @@ from .printing import Printout, as_text, print_output, terminal_width
 
 
 def read_sides(
-    sides: Sequence[str],
-    like: TraceOptions,
-    opened: TraceOptions | None = None,
-    more: Sequence[str] = (),
+    sides: Sequence[str], like: TraceOptions, opened: TraceOptions | None = None, more: Sequence[str] = ()
 ) -> list[Summary]:
     """Return the summary of each side, read from a file of one or made from a trace or a part of it, chosen
     as `like` says. What is `opened` afterwards must be there, and does not leave the cache while sides are
@@ -161,10 +158,7 @@ def _markdown_titles(titles: Sequence[tuple[str, str]]) -> str:
 def _diff_json(result: Difference, limit: int | None, failed: list[MetricChange]) -> Iterator[str]:
     sides = [
         {"side": side, "title": one.title, "scope": one.scope}
-        for side, one in (
-            *(("a", run) for run in result.before.members),
-            ("b", result.now),
-        )
+        for side, one in (*(("a", run) for run in result.before.members), ("b", result.now))
     ]
     metrics = [
         {

@@ -336,10 +336,7 @@ class Options:
         type=Duration(10**9, -(10**9), 10**9),
     )
     cards: tuple[str, ...] = _option(
-        "--smi-device",
-        "ID=PID",
-        "The process of a log's device; may be given again.",
-        multiple=True,
+        "--smi-device", "ID=PID", "The process of a log's device; may be given again.", multiple=True
     )
     names: tuple[str, ...] = _option(
         "--metric",

@@ -46,7 +46,6 @@ class ViewOptions(NamedTuple):
 
     @property
     def are_given(self) -> bool:
-        """Whether anything is asked for."""
         part = self.part
         times = (part.begin, part.end, part.tz, part.step_name, self.span, self.baseline)
         return any((*times, part.lanes, part.where, part.device_offsets, self.search))

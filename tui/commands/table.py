@@ -62,7 +62,6 @@ class Command:
 
     @property
     def keys_text(self) -> str:
-        """All keys, written for people."""
         return " ".join(key_text(key) for key in self.keys)
 
 

@@ -69,7 +69,6 @@ class CompareController(Controller):
         )
 
     def _span(self, name: str, frame: TimeFrame) -> tuple[int, int]:
-        """Return the time that a name means."""
         session = self.store.session
         if name == "all":
             return self.store.trace.span_at(session.clocks)

@@ -129,7 +129,6 @@ class QueryController(Controller):
     """Commands and contents of the panels of queries."""
 
     def __init__(self, app: Stage, panels: PanelController) -> None:
-        """Hold the rows of each panel."""
         super().__init__(app)
         self.panels = panels
         self._texts = {QUERY: ""}
@@ -140,7 +139,6 @@ class QueryController(Controller):
         self._running = ""
 
     def fillers(self) -> Commands:
-        """Return what fills the panel of each query."""
         return {panel: partial(self._fill, panel) for panel in self._texts}
 
     @does("sql", typed=True)
@@ -157,11 +155,9 @@ class QueryController(Controller):
 
     @property
     def is_running(self) -> bool:
-        """Whether a query is being answered."""
         return bool(self._running)
 
     def stop(self) -> None:
-        """Stop the query that is being answered."""
         self.app.jobs.cancel("query")
         self._say(self._running, "stopped")
         self._running = ""

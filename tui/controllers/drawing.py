@@ -56,7 +56,6 @@ class DrawingController(Controller):
     """Draws the session anew whenever it, the trace or the screen's size changes."""
 
     def __init__(self, app: Stage, panels: PanelController) -> None:
-        """Draw what a store holds."""
         super().__init__(app)
         self.panels = panels
         self.busy_texts: list[str] = []
@@ -204,7 +203,6 @@ class DrawingController(Controller):
         self.panels.know(states, self.path)
 
     def know_path(self, path: DrawnPath | None) -> None:
-        """Show a critical path, or none."""
         self.path = path
         if self._has_lanes:
             self.panels.know(self._states, path)
@@ -240,7 +238,6 @@ class DrawingController(Controller):
         self.share_room()
 
     def redraw(self) -> None:
-        """Draw the present session anew."""
         if self.app.composed:
             self.draw_session(self.store.session, self.store.session)
 
@@ -278,7 +275,6 @@ class DrawingController(Controller):
         self.app.main.query_one(Minimap).show(self.store.trace, self.store.session)
 
     def draw_theme(self) -> None:
-        """Draw all in the theme's colours."""
         if self.app.composed:
             self.redraw()
             self.draw_minimap()

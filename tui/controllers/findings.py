@@ -42,7 +42,6 @@ class FindingsController(Controller):
     """Commands and contents of the findings."""
 
     def __init__(self, app: Stage, panels: PanelController, selection: SelectionController) -> None:
-        """Hold the findings of the last ranges."""
         super().__init__(app)
         self.panels = panels
         self.selection = selection

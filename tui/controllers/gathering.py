@@ -59,7 +59,6 @@ class GatheringController(Controller):
     """Shows the files that are there; what is looked at stays in place when others come."""
 
     def __init__(self, app: Stage, drawing: DrawingController, files: PendingFiles) -> None:
-        """Watch files being indexed."""
         super().__init__(app)
         self.drawing = drawing
         self.panels = drawing.panels
@@ -78,7 +77,6 @@ class GatheringController(Controller):
         self._next_text_at = 0.0
 
     def first_screen(self) -> Screen[None]:
-        """Return the screen that lists the files."""
         keys = opening_keys(self.app.config.keys)
         return FilesScreen(keys, self.header(), file_lines(self._gathering))
 
@@ -148,7 +146,6 @@ class GatheringController(Controller):
         self.app.exit()
 
     async def _grow(self) -> None:
-        """Show what has come."""
         gathering = self._gathering
         ready = list(gathering.ready)
         ranks = (number for number in ready if gathering.members[number].rank is not None)

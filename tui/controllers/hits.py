@@ -33,7 +33,6 @@ class HitsController(Controller):
     """Commands on what was found, and on what there is to search for of the selection."""
 
     def __init__(self, app: Stage, panels: PanelController, searching: SearchController) -> None:
-        """Hold which hits are listed."""
         super().__init__(app)
         self.panels = panels
         self.searching = searching

@@ -26,12 +26,10 @@ class MarkController(Controller):
     """Commands of marks."""
 
     def __init__(self, app: Stage) -> None:
-        """Read the trace's marks."""
         super().__init__(app)
         self.read()
 
     def read(self) -> None:
-        """Read the marks of the trace."""
         self._trouble = ""
         marks: tuple[Mark, ...] = ()
         path = shelf(self.store.trace, "marks")

@@ -29,7 +29,6 @@ class NavigationController(Controller):
     def __init__(
         self, app: Stage, searching: SearchController, panels: PanelController, queries: QueryController
     ) -> None:
-        """Work on a store, and show what comes of it."""
         super().__init__(app)
         self.searching = searching
         self.panels = panels

@@ -53,7 +53,6 @@ class PanelController(Controller):
     """Commands of the panel."""
 
     def __init__(self, app: Stage) -> None:
-        """Hold what the panel shows."""
         super().__init__(app)
         self._states: DrawnStates | None = None
         self._path: DrawnPath | None = None
@@ -123,7 +122,6 @@ class PanelController(Controller):
         self._give_arrows()
 
     def fill(self) -> None:
-        """Fill the panel on show."""
         self.app.fillers[self.store.session.panel]()
 
     @fills("legend")
@@ -190,7 +188,6 @@ class PanelController(Controller):
             self._show_details(top=False)
 
     def show(self, name: str) -> None:
-        """Show a panel, from a click on its tab."""
         self.store.show(replace(self.store.session, panel=name))
 
     def read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:

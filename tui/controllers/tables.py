@@ -53,7 +53,6 @@ class TableController(Controller):
         return panels | tabs
 
     def fillers(self) -> Commands:
-        """Return what fills each panel."""
         return {**dict.fromkeys(PANELS, self.fill), TREE_SLICES: self._fill_slices}
 
     def _key(self, session: Session | None = None) -> Key:

@@ -245,10 +245,7 @@ def _process(
     rest = width - cell_len(text)
     # Without shades the raised background does not show: a rule carries the title over the width.
     rule = " " * rest if palette.shaded else " " + glyphs.rule * (rest - 1)
-    return [
-        Segment(text, palette.process),
-        *([Segment(rule, palette.process_rest)] if rest else []),
-    ]
+    return [Segment(text, palette.process), *([Segment(rule, palette.process_rest)] if rest else [])]
 
 
 def _with_note(title: str, line: Line, look: LineContext) -> tuple[str, Style]:

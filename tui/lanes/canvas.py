@@ -28,12 +28,7 @@ from ..draw.states import DrawnStates
 from ..session import RowKey, Session, Viewport
 from ..widgets.text_pane import follow_size
 from .look import look_of
-from .messages import (
-    Hovered,
-    LanePressed,
-    SlicePressed,
-    TimeAreaResized,
-)
+from .messages import Hovered, LanePressed, SlicePressed, TimeAreaResized
 from .strips import TimeArea
 
 

@@ -153,11 +153,7 @@ class Ruler(TimeStrip):
     _measured_from: Mark | None = None
 
     def show(
-        self,
-        trace: Trace,
-        session: Session,
-        marks: Sequence[Mark] = (),
-        measured_from: Mark | None = None,
+        self, trace: Trace, session: Session, marks: Sequence[Mark] = (), measured_from: Mark | None = None
     ) -> None:
         self._marks, self._measured_from = marks, measured_from
         super().show(trace, session)

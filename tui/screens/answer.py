@@ -61,7 +61,6 @@ class PickScreen(AnswerScreen[int | None]):
         self._hint = hint
 
     def compose(self) -> ComposeResult:
-        """Make the list."""
         with Vertical() as frame:
             frame.border_title = self._heading
             frame.border_subtitle = f"{self._hint} · Esc closes"
@@ -69,7 +68,6 @@ class PickScreen(AnswerScreen[int | None]):
 
     @property
     def first_focus(self) -> Widget:
-        """What takes the keys."""
         return self.query_one(VirtualTable)
 
     def on_mount(self) -> None:
@@ -106,7 +104,6 @@ class CopiedText(AnswerScreen[None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """Make the frame."""
         lines = [safe(line) for line in self._text[:LONGEST].split("\n")]
         if len(self._text) > LONGEST:
             lines.append(f"… {len(self._text) - LONGEST:,} more characters were copied but are not shown")

@@ -51,11 +51,9 @@ class StopQuestion(AnswerScreen[bool]):
     """
 
     def compose(self) -> ComposeResult:
-        """Show the question in the footer's place."""
         yield Static(QUESTION, markup=False)
 
     def on_key(self, event: events.Key) -> None:
-        """Take the answer."""
         event.stop()
         self.dismiss(event.key in ("y", "Y"))
 
@@ -72,13 +70,11 @@ class FileList(Widget, can_focus=True):
         self._lines = tuple(lines)
 
     def show(self, lines: Sequence[Text]) -> None:
-        """Show these lines, if they are others than before."""
         if list(self._lines) != list(lines):
             self._lines = tuple(lines)
             self.refresh()
 
     def render(self) -> Text:
-        """Put the lines one below the other."""
         return Text("\n", no_wrap=True, overflow="ellipsis", end="").join(self._lines[: self.size.height])
 
 
@@ -99,7 +95,6 @@ class FilesScreen(Screen[None]):
         self._first = header, lines
 
     def compose(self) -> ComposeResult:
-        """Put the parts one below the other."""
         header, lines = self._first
         yield Bar(header, id="header")
         yield FileList(lines)

@@ -191,7 +191,6 @@ class HelpScreen(AnswerScreen[str | None]):
         self._rows: list[HelpRow] = []
 
     def compose(self) -> ComposeResult:
-        """Make the line and the list."""
         with Vertical() as frame:
             frame.border_title = "All keys"
             frame.border_subtitle = "type to filter · ↑↓ choose · Enter runs · Esc closes"
@@ -199,11 +198,9 @@ class HelpScreen(AnswerScreen[str | None]):
             yield VirtualTable(empty="no command fits: fewer letters?")
 
     def on_mount(self) -> None:
-        """Share the width out among the columns."""
         follow_size(self.query_one(VirtualTable), self._list)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """List what fits."""
         event.stop()
         self._list()
 
@@ -239,19 +236,16 @@ class HelpScreen(AnswerScreen[str | None]):
                     break
 
     def action_move(self, by: int) -> None:
-        """Choose the command below or above."""
         if self._rows:
             self.query_one(VirtualTable).cursor += by
             self._skip(1 if by > 0 else -1)
 
     def action_page(self, by: int) -> None:
-        """Choose a command a page further."""
         if self._rows:
             self.query_one(VirtualTable).action_page(by)
             self._skip(1 if by > 0 else -1)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Answer with the command chosen."""
         event.stop()
         self._answer(self.query_one(VirtualTable).row)
 
@@ -287,7 +281,6 @@ class TraceListScreen(PickScreen):
     _seen: Sequence[int] | None = None  # the rows that the typed words leave; None: all
 
     def compose(self) -> ComposeResult:
-        """Make the line and the list."""
         with Vertical() as frame:
             frame.border_title = self._heading
             frame.border_subtitle = f"type to filter · ↑↓ choose · {self._hint} · Esc closes"
@@ -309,15 +302,12 @@ class TraceListScreen(PickScreen):
         self.query_one(VirtualTable).show(columns, len(seen))
 
     def action_move(self, by: int) -> None:
-        """Choose the trace below or above."""
         self.query_one(VirtualTable).cursor += by
 
     def action_page(self, by: int) -> None:
-        """Choose a trace a page further."""
         self.query_one(VirtualTable).action_page(by)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Answer with the trace under the cursor."""
         event.stop()
         self.query_one(VirtualTable).action_choose()
 
@@ -333,7 +323,6 @@ class TraceList(App[int | None]):
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, traces: Sequence[ListedTrace], config: Config) -> None:
-        """Offer some traces in the colours of the settings."""
         super().__init__()
         self._traces = traces
         for theme in THEMES:
@@ -341,7 +330,6 @@ class TraceList(App[int | None]):
         self.theme = config.theme if config.theme in self.available_themes else DARK_THEME
 
     def on_mount(self) -> None:
-        """Show the list."""
         traces = self._traces
         columns = [
             ColumnView("Trace", 0, lambda row: safe(traces[row].path)),

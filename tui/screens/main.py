@@ -70,7 +70,6 @@ class MainScreen(Screen[None]):
         self._queries = queries
 
     def compose(self) -> ComposeResult:
-        """Put the parts one below the other."""
         yield Bar(id="header")
         yield Verdict(id="verdict")
         yield Minimap(id="minimap")
@@ -88,7 +87,6 @@ class MainScreen(Screen[None]):
         return self.has_class("-asking")
 
     def on_mount(self) -> None:
-        """Tell the App."""
         self._give(self._fit.room, maximised=False)
         self.post_message(self.Composed())
 
@@ -123,9 +121,7 @@ class MainScreen(Screen[None]):
         self.query_one(MessageLine).styles.max_height = "60%" if room.message else LOW_MESSAGE
 
     def on_descendant_focus(self) -> None:
-        """Tell the App that keys do something else now."""
         self.post_message(self.Focused())
 
     def on_resize(self, event: events.Resize) -> None:
-        """Tell the App."""
         self.post_message(self.Relaid())

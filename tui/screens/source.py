@@ -41,14 +41,12 @@ class SourceScreen(AnswerScreen[None]):
         self._line = line
 
     def compose(self) -> ComposeResult:
-        """Make the frame and the lines."""
         with Vertical() as frame:
             frame.border_title = safe(f"{self._path}:{self._line}").replace("[", r"\[")
             frame.border_subtitle = "Esc closes"
             yield VirtualTable(empty="an empty file")
 
     def on_mount(self) -> None:
-        """Fill the lines in and go to the one named."""
         columns = [
             ColumnView("Line", NUMBER_CELLS, lambda row: str(row + 1), right=True),
             ColumnView("", 0, lambda row: self._lines[row].expandtabs(TAB)),

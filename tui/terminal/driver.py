@@ -242,7 +242,6 @@ class Output:
         """Counts what of it the terminal has taken."""
 
     def fileno(self) -> int:
-        """Return the terminal's descriptor."""
         return self._file.fileno()
 
     def write(self, text: str) -> None:
@@ -253,7 +252,6 @@ class Output:
         self.writes += 1
 
     def flush(self) -> None:
-        """Send what was written."""
         writes = self.writes
         try:
             self._file.flush()
@@ -290,7 +288,6 @@ class Pace:
     """Counts questions and answers, from the App's thread and from the one that reads the keyboard."""
 
     def __init__(self) -> None:
-        """Begin with nothing asked."""
         self._changed = threading.Condition()
         self._questions: deque[float] = deque()  # when, of the questions without an answer
         self._shortest = inf  # from a question to its answer

@@ -72,7 +72,6 @@ class ScreenDiff:
     """
 
     def __init__(self) -> None:
-        """Know nothing yet."""
         self._size = (0, 0)
         self._characters = np.zeros(0, np.uint32)  # per cell; 0: not known
         self._drawn = np.zeros(0, np.int32)  # per cell its style

@@ -83,7 +83,6 @@ class ProgressBar:
         self._status.show(self._line(progress, self._pace.words(progress, now)))
 
     def close(self) -> None:
-        """Take the line away."""
         self._status.clear()
 
     def line(self, progress: Progress, elapsed: float) -> str:

@@ -105,7 +105,6 @@ class MessageLine(Widget):
 
     @property
     def text(self) -> str:
-        """What is to be read."""
         return self.answer or self.hovered or (self.notices[-1] if self.notices else "")
 
     @property

@@ -84,7 +84,6 @@ class LineInput(Input):
         super().insert(safe(text), index)
 
     def replace(self, text: str, start: int, end: int) -> None:
-        """Replace what stands between two places."""
         super().replace(safe(text), start, end)
 
     def validate_value(self, value: str) -> str:
