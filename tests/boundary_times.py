@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from tracelane.core.read.batch import TIME_LIMIT
+from tracelane.core.base.units import TIME_LIMIT
 
 BOUNDARY_NS = (
     *(0, 1, -1),

@@ -211,29 +211,23 @@ class StartedWork(StrEnum):
     FILL = "fill"
 
 
-_STARTS = tuple(
-    (kind, re.compile(rf"[a-z]{{2,12}}({core})(_(v\d+|ptsz|ptds|spt))*"))
-    for kind, core in (
-        (StartedWork.GRAPH, r"\w*Graph(Exec)?Launch|Enqueue(Graph|CommandBuffer)Exp"),
-        (
-            StartedWork.KERNEL,
-            r"(Ext|Drv|Hcc)?(Module)?Launch((Cooperative|Multi)?Kernel[A-Za-z]*|ByPtr|Grid(Async)?)?"
-            r"|Enqueue(Cooperative)?KernelLaunch[A-Za-z]*"
-            r"|CommandListAppendLaunch(Cooperative|Multiple)?Kernels?[A-Za-z]*|LaunchControlBlocks",
-        ),
-        (
-            StartedWork.COPY,
-            r"Memcpy(?!\w*(Node|Attribute))[A-Z0-9a-z]*|(EnqueueUSM|USMEnqueue)Memcpy(2D)?"
-            r"|EnqueueMem(Buffer|Image)(Read|Write|Copy)[A-Za-z]*|CommandListAppendMemoryCopy[A-Za-z]*"
-            r"|LaunchDM[IO]ControlBlocks",
-        ),
-        (
-            StartedWork.FILL,
-            r"Memset(?!\w*Node)[A-Z0-9a-z]*|EnqueueUSMFill(2D)?|USMEnqueue(Memset|Fill)"
-            r"|EnqueueMemBufferFill|CommandListAppendMemoryFill",
-        ),
-    )
-)
+_STARTS = {
+    StartedWork.GRAPH: r"\w*Graph(Exec)?Launch|Enqueue(Graph|CommandBuffer)Exp",
+    StartedWork.KERNEL: (
+        r"(Ext|Drv|Hcc)?(Module)?Launch((Cooperative|Multi)?Kernel[A-Za-z]*|ByPtr|Grid(Async)?)?"
+        r"|Enqueue(Cooperative)?KernelLaunch[A-Za-z]*"
+        r"|CommandListAppendLaunch(Cooperative|Multiple)?Kernels?[A-Za-z]*|LaunchControlBlocks"
+    ),
+    StartedWork.COPY: (
+        r"Memcpy(?!\w*(Node|Attribute))[A-Z0-9a-z]*|(EnqueueUSM|USMEnqueue)Memcpy(2D)?"
+        r"|EnqueueMem(Buffer|Image)(Read|Write|Copy)[A-Za-z]*|CommandListAppendMemoryCopy[A-Za-z]*"
+        r"|LaunchDM[IO]ControlBlocks"
+    ),
+    StartedWork.FILL: (
+        r"Memset(?!\w*Node)[A-Z0-9a-z]*|EnqueueUSMFill(2D)?|USMEnqueue(Memset|Fill)"
+        r"|EnqueueMemBufferFill|CommandListAppendMemoryFill"
+    ),
+}
 """Names of calls, whoever's they are: cudaLaunchKernelExC, cuMemcpyHtoDAsync_v2, hipExtModuleLaunchKernel,
 zeCommandListAppendLaunchKernel, urEnqueueUSMFill, musaGraphLaunch, aiuLaunchControlBlocks, with the endings
 of versions and of streams by thread.
@@ -245,7 +239,9 @@ def started_work(call: str) -> StartedWork | None:
     """Return what a call starts by its name, None for all that starts no work: waits, events, allocations,
     host functions (`cudaLaunchHostFunc`), nodes that are added to a graph.
     """
-    return next((kind for kind, pattern in _STARTS if pattern.fullmatch(call)), None)
+    endings = r"(_(v\d+|ptsz|ptds|spt))*"
+    starts = (kind for kind, name in _STARTS.items() if re.fullmatch(f"[a-z]{{2,12}}({name}){endings}", call))
+    return next(starts, None)
 
 
 CAPTURE_BEGINS = re.compile(r"[a-z]{2,12}StreamBeginCapture\w*")

@@ -13,6 +13,11 @@ _TIME_UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"
 _MINUTE, _HOUR, _DAY = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
 _SHORT = 3
 """Decimals of a duration that need not be exact."""
+TIME_LIMIT = (1 << 62) - 1
+"""Times beyond ± this many ns (146 years) are clamped where text is read, so that no sum or difference of two
+times overflows int64. Stamps that count from 1970 fit until 2116.
+"""
+TIME_LIMIT_TEXT = "±146 years (2^62 - 1 ns)"
 
 
 def format_ns(ns: float, digits: int = 3) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import AnyArray
-from ..read.batch import TIME_LIMIT
+from ..base.units import TIME_LIMIT
 from .column_files import CRC_BYTES
 from .format import (
     BLOCK,

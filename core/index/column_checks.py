@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ..base.arrays import AnyArray
-from ..read.batch import TIME_LIMIT
+from ..base.units import TIME_LIMIT
 from .checks import MOST_BYTES, require
 from .format import LONG, NONE, RowKind, StoredColumn, stored_column
 from .pyramid import pyramid_sizes

@@ -68,7 +68,7 @@ class SliceFlag(IntFlag):
     OVERLAP = 1  # overlaps an open slice without nesting in it
     UNCLOSED = 2  # a B without E, drawn to the end of its lane
     PAIR = 4  # from B and E (or b and e): the end's ordinal is in slices.end_ordinal
-    CLAMPED = 8  # a time beyond read.columns.TIME_LIMIT
+    CLAMPED = 8  # a time beyond base.units.TIME_LIMIT
 
 
 LANE = np.dtype(

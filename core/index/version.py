@@ -10,7 +10,7 @@ FORMAT = 11
 4: promoted arguments and the read report are called so.
 6: each lane has a role.
 8: empty objects are counted, lanes without categories may be a device's.
-7: no time lies beyond columns.TIME_LIMIT, so that no difference of two overflows.
+7: no time lies beyond units.TIME_LIMIT, so that no difference of two overflows.
 9: no overviews of rows, which nobody read; the span has clamped times as they are drawn.
 10: the streams of processes that XLA names "/device:GPU:0" are a device's.
 11: work stands below the annotations of its device's lane.

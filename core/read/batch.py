@@ -16,14 +16,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, U8, U32, AnyArray
+from ..base.units import TIME_LIMIT_TEXT
 from .problem import Problem
 from .promoted import PromotedTable
 
-TIME_LIMIT = (1 << 62) - 1
-"""Times beyond ± this many ns (146 years) are clamped where text is read, so that no sum or difference of two
-times overflows int64. Stamps that count from 1970 fit until 2116.
-"""
-TIME_LIMIT_TEXT = "±146 years (2^62 - 1 ns)"
 """The limit as messages say it."""
 
 

@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from ..base.units import TIME_LIMIT
 from .json_text import STRING, TOKEN, Window, text_of
 from .problem import Problem
 from .tolerant import EXACT_KEYS
@@ -93,8 +94,6 @@ class Envelope:
 
 def envelope(values: dict[str, Any], form: str) -> Envelope:
     """Return what the collected keys amount to; what has no usable value counts as absent."""
-    from .batch import TIME_LIMIT  # loads numpy, which a process that is only started does without
-
     base = values.get("baseTimeNanoseconds")
     if isinstance(base, str) and re.fullmatch(r"\s*-?\d{1,30}\s*", base):
         base = int(base)

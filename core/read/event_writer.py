@@ -15,12 +15,12 @@ from typing import Any
 import orjson
 
 from ..base.kineto import GROUPS, group_of
+from ..base.units import TIME_LIMIT
 from .batch import (
     MISSING_DURATIONS,
     NEGATIVE_DURATIONS,
     NOT_OBJECTS,
     PHASES,
-    TIME_LIMIT,
     WITHOUT_TIME,
     ColumnBuffers,
     EventFlag,

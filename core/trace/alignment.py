@@ -11,12 +11,11 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.clock import ClockKey, Clocks, wall_base_of
-from ..base.units import format_count, format_ns
+from ..base.units import TIME_LIMIT, format_count, format_ns
 from ..index.file_facts import Member
 from ..index.store import Index
 from ..query.groups import Groups
 from ..query.lookup import lanes_of
-from ..read.batch import TIME_LIMIT
 from .collectives import AIU, DEVICE, HOST, Attendance, Collectives, Matched, collectives_at, match, medians
 from .devices import ranks_of_processes
 from .lanes import TraceLanes

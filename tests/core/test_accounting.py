@@ -20,7 +20,7 @@ from tests.corpus import (
     representative,
     thinned,
 )
-from tracelane.core.read.batch import TIME_LIMIT
+from tracelane.core.base.units import TIME_LIMIT
 from tracelane.tui.cli.main import main
 
 VALID = sorted(name for name, entry in accounting().items() if "events" in entry)

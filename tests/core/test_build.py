@@ -35,6 +35,7 @@ from tests.events import (
 from tests.waiting import running_threads, wait_until
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress, never
+from tracelane.core.base.units import TIME_LIMIT
 from tracelane.core.index import batches as module
 from tracelane.core.index import column_files, lane_writer
 from tracelane.core.index import events as events_module
@@ -44,7 +45,7 @@ from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.index.format import FLOW_COUNTS, LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import BuildJob, Worker, Workers
-from tracelane.core.read.batch import TIME_LIMIT, string_table
+from tracelane.core.read.batch import string_table
 from tracelane.core.read.batch_store import BatchStore, store_batch
 from tracelane.core.read.promoted import PROMOTED, Kind
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from tracelane.core.base.kineto import GROUPS
-from tracelane.core.read.batch import TABLES, TIME_LIMIT, EventFlag, IdKind
+from tracelane.core.base.units import TIME_LIMIT
+from tracelane.core.read.batch import TABLES, EventFlag, IdKind
 from tracelane.core.read.promoted import PROMOTED, Kind, PromotedTable
 from tracelane.core.read.reader import NATIVE, PYTHON, new_scanner, scanner_name
 from tracelane.core.read.scan_reference import Reason, ScanText, ScanWatch

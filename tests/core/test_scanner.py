@@ -29,8 +29,8 @@ from tests.scanning import (
     wrong,
 )
 from tracelane.core.base.errors import Cancelled
+from tracelane.core.base.units import TIME_LIMIT
 from tracelane.core.native.library import native_library
-from tracelane.core.read.batch import TIME_LIMIT
 from tracelane.core.read.promoted import Kind, Promoted, PromotedTable
 from tracelane.core.read.scan_native import NativeScanner
 from tracelane.core.read.scan_reference import Reason, ScanText, ScanWatch

@@ -24,13 +24,14 @@ from tests.scanning import native, reference, scan_text
 from tests.tui.small_file import small_file
 from tracelane.core.base.arrays import LEAST, MOST, add_at, added_up, sum_of, sums_between
 from tracelane.core.base.errors import DamagedIndexError, WrongIndexError
+from tracelane.core.base.units import TIME_LIMIT, TIME_LIMIT_TEXT
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index import column_checks, lane_writer
 from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.query.groups import Groups
-from tracelane.core.read.batch import TIME_LIMIT, TIME_LIMIT_TEXT, EventFlag
+from tracelane.core.read.batch import EventFlag
 from tracelane.core.read.scan_reference import ScanText
 from tracelane.core.read.source import open_source
 from tracelane.core.tables.analysis import Analysis

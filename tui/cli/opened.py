@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tracelane.tui.times import TimeFrame
 
 
-@dataclass(frozen=True)
 class TraceOptions(Options):
     """What the options of a command say, and the one way to open what they name."""
 

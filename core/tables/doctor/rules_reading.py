@@ -8,12 +8,11 @@ import numpy as np
 
 from ...base.arrays import AnyArray
 from ...base.kineto import OPS, RUNTIME
-from ...base.units import count_of, format_count, format_ns
+from ...base.units import TIME_LIMIT_TEXT, count_of, format_count, format_ns
 from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
-from ...read.batch import TIME_LIMIT_TEXT
 from ...trace.devices import devices, lane_categories
 from ..rule_threshold import OWN, Limits
 from ..untrusted import capture_ends, damage
