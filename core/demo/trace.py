@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import ZipFile
 
 FILES = Path(__file__).with_name("files.zip")
 
 
-@dataclass(frozen=True)
-class DemoFile:
+class DemoFile(NamedTuple):
     """A file of the demo."""
 
     name: str

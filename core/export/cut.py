@@ -12,10 +12,10 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -39,8 +39,7 @@ _METADATA = re.compile(rb'"ph"\s*:\s*"M"')
 _LEFT_OUT = re.compile(r"\([\d,]+ bytes\)")
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """The result of a cut: counts of events by kind, and keys of the envelope that were too large to keep."""
 
     slices: int

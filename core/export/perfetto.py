@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from gzip import GzipFile
 from operator import add
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -59,8 +59,7 @@ CHUNK = 1 << 16
 """The number of events that are encoded at once."""
 
 
-@dataclass(frozen=True)
-class PerfettoFile:
+class PerfettoFile(NamedTuple):
     """The result of an export: how many slices, instants, samples, flows and tracks were written."""
 
     slices: int
@@ -369,8 +368,8 @@ class SourceEvents:
                     self.instants(main[lane.index], offset, first, last)
                     instants += last - first
         flows = len(self.flow_ends[0].positions)
-        return replace(
-            done, instants=done.instants + instants, samples=done.samples + samples, flows=done.flows + flows
+        return done._replace(
+            instants=done.instants + instants, samples=done.samples + samples, flows=done.flows + flows
         )
 
     def slices(self, track: Track, uuid: int) -> None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -48,8 +48,7 @@ CHECKLIST = (
 )
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(NamedTuple):
     """Parts of the report that `tui` draws: the ops as PyTorch prints them, a picture of a step, the logs in
     words.
     """
@@ -59,8 +58,7 @@ class Printed:
     telemetry: str = ""
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """The part of the trace that the report shows: the step of median length, else the scope itself."""
 
     label: str

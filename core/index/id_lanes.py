@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 
@@ -107,8 +108,7 @@ class SampleSeries:
     ordinal: U32
 
 
-@dataclass(frozen=True)
-class CounterLane:
+class CounterLane(NamedTuple):
     """One counter: bounds of its samples in the order of `CounterSamples`."""
 
     pid: int  # pid number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,7 @@ INSTANT_COLUMNS = ("start", "name", "category", "ordinal", "phase")
 _NOTHING = np.zeros(0, np.int64)
 
 
-@dataclass(frozen=True)
-class NumberedLane:
+class NumberedLane(NamedTuple):
     """A lane to be written: its process, and the numbers of its texts."""
 
     entry: LaneEntry

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,8 +22,7 @@ LOOK_S = 0.02
 """So often the callbacks are asked and told while jobs run."""
 
 
-@dataclass(frozen=True)
-class Worker:
+class Worker(NamedTuple):
     """What a job works with."""
 
     loops: Loops

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -103,8 +104,7 @@ class Proposal:
         return -round((self.utc_offset_s + self.lag_s) * SECOND)
 
 
-@dataclass(frozen=True)
-class _Comparison:
+class _Comparison(NamedTuple):
     """A card's activity against a process's busy time over one interval of wall time, at all shifts."""
 
     device: str
@@ -113,8 +113,7 @@ class _Comparison:
     curve: Curve
 
 
-@dataclass(frozen=True)
-class _Peak:
+class _Peak(NamedTuple):
     """The best lag at one zone on the coarse grid, and the best correlation elsewhere."""
 
     comparison: _Comparison
@@ -359,8 +358,7 @@ def _refined(peak: _Peak, interval: int) -> tuple[int, float, str]:
     return lag, max(0.0, min(1.0, best - peak.rival)), words
 
 
-@dataclass(frozen=True)
-class _Zones:
+class _Zones(NamedTuple):
     """The offsets from UTC worth fitting, in ns, the most likely first, and why these."""
 
     offsets: list[int]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ _CSV_FILE = re.compile(rb"#MetricFile,([^,]*),(.*)")
 _HEADER_START = re.compile(rb'[\s"#\xef\xbb\xbf]*[A-Za-z_]')
 
 
-@dataclass(frozen=True)
-class Unparsed:
+class Unparsed(NamedTuple):
     """A line that is no header and cannot be read as a row."""
 
     line: int  # from 1

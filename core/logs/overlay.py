@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,7 @@ class LogOptions:
     device_of: Mapping[str, str] = field(default_factory=dict)  # pid by the log's device
 
 
-@dataclass(frozen=True)
-class PlacedLog:
+class PlacedLog(NamedTuple):
     """A log, its clock, which of its devices are drawn, and what the user says about it."""
 
     log: TelemetryLog
@@ -85,8 +84,7 @@ class PlacedLog:
         return f"{lag} (confidence {self.proposal.confidence:.0%})"
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What a log says at a time: the metric, its value (None where there is none), the line of the log."""
 
     metric: LogLane

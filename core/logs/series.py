@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -79,8 +80,7 @@ FAR = 10
 """Energy is attributed to a name only where its slices last this many sampling intervals in all."""
 
 
-@dataclass(frozen=True)
-class Statistics:
+class Statistics(NamedTuple):
     """A metric over one range. The values are None where no sample covers any of it."""
 
     mean: float | None  # weighted by time
@@ -97,8 +97,7 @@ class Statistics:
         return self.covered_ns / self.range_ns if self.range_ns > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class NameEnergy:
+class NameEnergy(NamedTuple):
     """The energy attributed to the slices of one name."""
 
     name: int
@@ -109,8 +108,7 @@ class NameEnergy:
     slices: int
 
 
-@dataclass(frozen=True)
-class Attribution:
+class Attribution(NamedTuple):
     """Energy by name: sampled means of power shared out by time, not a measurement of single slices. Where
     several slices run at once they share the power evenly, so that nothing is counted twice.
     """

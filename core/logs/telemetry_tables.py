@@ -5,9 +5,9 @@ that the trace itself holds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,8 +47,7 @@ NO_CARDS = "no device of the trace is in a log"
 SAMPLED = "a value is the mean over a sampling interval of {interval}: what is shorter shares one"
 
 
-@dataclass(frozen=True)
-class NamedRange:
+class NamedRange(NamedTuple):
     """A range of trace time (ns) with a label; `source` has the devices that count, None: all have."""
 
     label: str
@@ -57,8 +56,7 @@ class NamedRange:
     source: int | None = None
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """A device of the trace and what a log says of it, in trace time."""
 
     device: Device

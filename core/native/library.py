@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from .structs import STRUCTS, VERSION
 
@@ -20,8 +20,7 @@ FILE_NAME = "_tracelane.native" + (".dylib" if sys.platform == "darwin" else ".s
 """With a dot in it, as what ends in .so alone counts as a module of Python."""
 
 
-@dataclass(frozen=True, slots=True)
-class NativeLibrary:
+class NativeLibrary(NamedTuple):
     """The library's functions, or None and in one phrase the reason why there are none."""
 
     functions: ctypes.CDLL | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,7 @@ from .search import CHUNK
 from .views import Lane
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(NamedTuple):
     """One slice that matches, and its number among all of them in time order, from 1."""
 
     source: int

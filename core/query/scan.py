@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ _WRITTEN = ("-infinity", "nan", "true", "false", "null")
 """Texts of values that the source may write in another way or in other case."""
 
 
-@dataclass(frozen=True)
-class Needle:
+class Needle(NamedTuple):
     """A pattern that occurs in every block that may hold a match, unless the block has escapes."""
 
     pattern: re.Pattern[bytes]

@@ -6,8 +6,9 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,7 @@ NEVER_NARROWED = frozenset({"id_value"})
 """ColumnBuffers whose values the builder changes: a smaller dtype may not hold what they become."""
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(NamedTuple):
     """Where an array lies in the file."""
 
     offset: int

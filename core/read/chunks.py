@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ FOLLOWING = 4 << 10
 _BETWEEN = re.compile(rb"\}[ \t\r\n]*+,?[ \t\r\n]*+\{")
 
 
-@dataclass(frozen=True)
-class ReadChunk:
+class ReadChunk(NamedTuple):
     """How far a chunk was read, and its batch."""
 
     number: int

@@ -16,7 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .inflate import ConvertedReader, RawReader
 from .perfetto_event import BEGIN, COUNTER, END, INSTANT, STATE, Sequence, TraceClocks, TrackEvent
@@ -52,8 +52,7 @@ track of Perfetto holds nested ones only.
 BUILTIN = {1: "thread_time", 2: "thread_instruction_count"}  # CounterDescriptor.BuiltinCounterType
 
 
-@dataclass(frozen=True)
-class Counting:
+class Counting(NamedTuple):
     """How a counter's values are to be read."""
 
     key: bytes  # JSON of what is counted

@@ -9,9 +9,10 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
+from typing import NamedTuple
 
 from ..base.errors import Cancelled, UnreadableError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
@@ -38,8 +39,7 @@ RELEASE_BEHIND = 1 << 20
 """Inflated text is held so far behind where reading stands: damage is judged by what stands around it."""
 
 
-@dataclass(frozen=True)
-class ReadResult:
+class ReadResult(NamedTuple):
     """What reading a whole source came to; batches in file order."""
 
     batches: tuple[Batch, ...]
@@ -51,8 +51,7 @@ class ReadResult:
     decoder: str  # NATIVE or PYTHON: which scanner read
 
 
-@dataclass(frozen=True)
-class _Job:
+class _Job(NamedTuple):
     """A chunk of array number `array` that is to be read: from `begin`, or from what looks like an event."""
 
     array: int
@@ -83,8 +82,7 @@ def new_scanner(decoder: str, promoted: PromotedTable) -> NewScanner:
     return make
 
 
-@dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(NamedTuple):
     """How a source is read; what comes of it does not depend on this."""
 
     decoder: str = NATIVE
@@ -198,7 +196,7 @@ class SourceReading:
             try:
                 chunk = reader.read(job.number, job.begin)
                 batch = replace(chunk.batch, number=job.number << 16 | job.array & 0xFFFF)
-                self._results.put(replace(chunk, batch=store_batch(batch, self._store)))
+                self._results.put(chunk._replace(batch=store_batch(batch, self._store)))
             except BaseException as error:
                 self._results.put(error)
 

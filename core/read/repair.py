@@ -11,8 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from .json_text import AFTER_ONE, BEGIN, TOKEN, Read, next_event
 from .scan_reference import RefusedError, decode_strictly
@@ -36,8 +35,7 @@ _CONTROL = re.compile(rb"[\x00-\x1f]")
 CUT_OFF = "an event is cut off by the end of the text"
 
 
-@dataclass(frozen=True)
-class RepairedEvent:
+class RepairedEvent(NamedTuple):
     """An element that could be read; `why` is empty where its own text is sound."""
 
     value: Any
@@ -46,8 +44,7 @@ class RepairedEvent:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """ScanText from which no element could be made out."""
 
     offset: int

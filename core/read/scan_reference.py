@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -37,8 +37,7 @@ class Reason(Enum):
     REFUSED = "an element that is not sound JSON"
 
 
-@dataclass(frozen=True)
-class ScanStop:
+class ScanStop(NamedTuple):
     """Where a scan stopped: places are indices in the text it was given."""
 
     reason: Reason

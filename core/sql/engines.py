@@ -15,10 +15,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -65,8 +64,7 @@ ALLOWED_ACTIONS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The answer to a query: the names of its columns, and what returns the next rows, none at the end."""
 
     columns: tuple[str, ...]

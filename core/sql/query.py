@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -31,8 +31,7 @@ UNITS: dict[str, Unit] = {
 """Units of columns that keep the names that they have in the views."""
 
 
-@dataclass(frozen=True)
-class QueryAnswer:
+class QueryAnswer(NamedTuple):
     """The rows of a query; columns of equal names are told apart by a number behind them."""
 
     trace: Trace

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from ..base.errors import UsageError
 
@@ -45,8 +44,7 @@ def unanswerable(why: object) -> UsageError:
     return UsageError(f"the query cannot be answered: {text or type(why).__name__}")
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A piece of a query: its text as it stands there, and what it means (quotes removed)."""
 
     kind: TokenKind
@@ -56,8 +54,7 @@ class Token:
     end: int
 
 
-@dataclass(frozen=True)
-class QueryWords:
+class QueryWords(NamedTuple):
     """A query as an engine gets it, and what it uses. `names` are all words and quoted names in lower case;
     `arguments` the keys of args('…'), each a table of its own in `text`, `values` those of arg(…, '…'), each
     a subquery; `relations` the tables that it names beyond its own.

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -184,8 +184,7 @@ TURNS = 3
 """So often traces are collected whose summaries turn out to be damaged."""
 
 
-@dataclass(frozen=True)
-class RankJob:
+class RankJob(NamedTuple):
     """One trace to be collected, as it travels to a worker."""
 
     path: str
@@ -198,8 +197,7 @@ class RankJob:
     options: IndexOptions
 
 
-@dataclass(frozen=True)
-class Collected:
+class Collected(NamedTuple):
     """What became of a trace: the name of its summary, and why it could not be read."""
 
     name: str
@@ -208,8 +206,7 @@ class Collected:
     is_new: bool = True
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The traces to collect, and those left out with the reason."""
 
     jobs: tuple[RankJob, ...]
@@ -291,7 +288,7 @@ def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
                 groups.add(collected.record.group)
             yield collected
         damaged = {record.name for record in update_groups(location, groups)}
-        jobs = [replace(job, there=()) for job in plan.jobs if short_hash(job.name.encode()) in damaged]
+        jobs = [job._replace(there=()) for job in plan.jobs if short_hash(job.name.encode()) in damaged]
         if not jobs:
             break
 

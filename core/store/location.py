@@ -29,7 +29,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.private import reason_of
@@ -45,8 +45,7 @@ ATTEMPTS = 5
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-@dataclass(frozen=True)
-class StoreLocation:
+class StoreLocation(NamedTuple):
     """A folder or bucket; names are relative and use `/`."""
 
     root: str

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,8 +37,7 @@ MOST_NAMED = 8
 """Unreadable ranks that a note names one by one."""
 
 
-@dataclass(frozen=True)
-class StoredRank:
+class StoredRank(NamedTuple):
     """One rank of a store; its columns are read when they are asked for."""
 
     record: RecordName

@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,8 +77,7 @@ class CodeLine:
         return f"{Path(self.file).name}:{self.line}"
 
 
-@dataclass(frozen=True)
-class KernelOrigin:
+class KernelOrigin(NamedTuple):
     """What one kernel was made of, as far as the artefacts say."""
 
     graphs: tuple[str, ...] = ()  # "FRAME/COMPILE"
@@ -96,8 +95,7 @@ class KernelOrigin:
         return KernelOrigin(graphs, lines, nodes, ops, self.artefact or other.artefact)
 
 
-@dataclass(frozen=True)
-class CompileReason:
+class CompileReason(NamedTuple):
     """Why a graph broke ("graph break") or was compiled again ("recompilation")."""
 
     kind: str
@@ -254,19 +252,19 @@ def _take(entry: Artefact, file: str, result: Artefacts, lines_of: dict[str, Cod
                 lines = tuple(
                     CodeLine(at[0], int(at[1]), at[2], at[3]) for at in (one[-1] for one in frames if one)
                 )
-                result.add(kernel, replace(origin, lines=lines))
+                result.add(kernel, origin._replace(lines=lines))
         case "inductor_provenance_tracking_node_mappings":
             for kernel, nodes in _mapping(_mapping(_json_of(text)).get("cppCodeToPost")).items():
                 names = tuple(_strings(nodes))
                 lines = tuple(dict.fromkeys(lines_of[name] for name in names if name in lines_of))
-                result.add(kernel, replace(origin, nodes=names, lines=lines))
+                result.add(kernel, origin._replace(nodes=names, lines=lines))
         case "recompiles":
             _take_again(text.splitlines(), graph, result)
         case "fx_graph_readable":
             lines_of.update(_node_lines(text))
         case _:
             for kernel, nodes, ops in _comments(text):
-                result.add(kernel, replace(origin, nodes=nodes, ops=ops))
+                result.add(kernel, origin._replace(nodes=nodes, ops=ops))
 
 
 def _entries_of_log(lines: Iterable[str]) -> Iterator[Artefact]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -94,8 +94,7 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
     return StepsOfWork(positions, result, rules)
 
 
-@dataclass(frozen=True)
-class WorkBySteps:
+class WorkBySteps(NamedTuple):
     """All device work of a trace by the steps of all its sources."""
 
     spans: StepSpans

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -189,8 +189,7 @@ NO_SIGN = "no compiled region, graph call, cache lookup or kernel of Inductor: n
 ONLY_KERNELS = "known from the names of Inductor's kernels alone: the trace has no calls on the host"
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(NamedTuple):
     """What a scope shows of torch.compile, a table for each question."""
 
     signs: Table
@@ -207,7 +206,7 @@ def analyse_compile(scope: Scope, first: str = "signs", artefacts: str = "") -> 
     """Return the signs of torch.compile, the regions, graphs, steps, code, phases and compilations."""
     paths = [source.path for source in scope.trace.sources]
     result = cache(partial(compiled, scope, partial(read_artefacts, artefacts, paths)))
-    tables = {one.name: lambda key=one.name: getattr(result(), key) for one in fields(Compiled)}
+    tables = {name: lambda key=name: getattr(result(), key) for name in Compiled._fields}
     return Tables(scope.text, scope.origin, tables).led_by(first)
 
 
@@ -250,7 +249,7 @@ def compiled(scope: Scope, artefacts: Callable[[], Artefacts] = Artefacts) -> Co
 
 def recompiled_table(scope: Scope, frames: Sequence[Recompiled]) -> Table:
     """Return a row per frame of which several compilations ran: how often each did."""
-    rows = [{**vars(one), "runs": {str(key): count for key, count in one.runs.items()}} for one in frames]
+    rows = [{**one._asdict(), "runs": {str(key): count for key, count in one.runs.items()}} for one in frames]
     return Table.from_rows(RECOMPILED, scope.text, rows)
 
 
@@ -373,5 +372,5 @@ def reason_table(scope: Scope, artefacts: Artefacts) -> Table:
     rows = []
     for one in artefacts.reasons:
         line, file = ("", "") if one.line is None else (str(one.line), one.line.file)
-        rows.append({**vars(one), "line": line, "file": file})
+        rows.append({**one._asdict(), "line": line, "file": file})
     return Table.from_rows(REASONS, scope.text, rows)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,8 +42,7 @@ COMPILE_STEPS = schema_from("""
 """)
 
 
-@dataclass(frozen=True)
-class Recompiled:
+class Recompiled(NamedTuple):
     """A frame of which several compilations ran: how often each did."""
 
     rank: int

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -302,8 +303,7 @@ def critical_path(scope: Scope, rank: int | None = None) -> CriticalPath:
     return CriticalPath(graph, end, walked(graph, end))
 
 
-@dataclass(frozen=True)
-class PathGain:
+class PathGain(NamedTuple):
     """What takes most time on a path, and how much shorter that is with a tenth less of it; in ns."""
 
     name: str

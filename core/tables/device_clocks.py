@@ -8,9 +8,8 @@ launches under the proposed clock is told as its spread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -44,8 +43,7 @@ profiler's buffers.
 """
 
 
-@dataclass(frozen=True)
-class DeviceClock:
+class DeviceClock(NamedTuple):
     """What the work of one device says of its clock; numbers of work whose launch is known, times in ns."""
 
     device: Device

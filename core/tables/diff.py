@@ -8,9 +8,9 @@ time in a step, a row of steps by that step's time against the scatter of all st
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,8 +55,7 @@ BEFORE = 10
 """The most earlier runs, nearest first, that a run of a history is compared with."""
 
 
-@dataclass(frozen=True)
-class MetricChange:
+class MetricChange(NamedTuple):
     """A metric on both sides; `relative` is the change as a share of `before`, None where it has none.
 
     `noise` compares what repeats: the value of several earlier runs, else the same thing of each step; None
@@ -93,8 +92,7 @@ class MetricChange:
         return self.relative is None or self.relative > share
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """A summary against the median of earlier ones; `tables` by name, the worst first (steps in order)."""
 
     before: Summary
@@ -127,7 +125,7 @@ def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> D
     metrics = {}
     for name in dict.fromkeys((*now.metrics, *before.metrics)):
         past = before.metrics.get(name)
-        metric = now.metrics.get(name) or replace(before.metrics[name], value=None)
+        metric = now.metrics.get(name) or before.metrics[name]._replace(value=None)
         metrics[name] = MetricChange(
             metric, None if past is None else past.value, *_metric_noise(name, before, now)
         )
@@ -175,7 +173,7 @@ def median_of_runs(runs: Sequence[Summary]) -> Summary:
     metrics: dict[str, Metric] = {}
     for metric in (metric for run in runs for metric in run.metrics.values() if metric.name not in metrics):
         values = _metric_values(runs, metric.name)
-        metrics[metric.name] = replace(metric, value=median_number(values) if values else None)
+        metrics[metric.name] = metric._replace(value=median_number(values) if values else None)
     names = [name for name in LEADING if all(name in run.tables for run in runs)]
     return Summary(
         f"median of {len(runs)} runs: {', '.join(run.title for run in runs)}",

@@ -17,7 +17,7 @@ from functools import cache
 from html import escape
 from math import ceil, floor, log10, prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,8 +42,7 @@ TYPES = {
 MATRIX, VECTOR = "matrix", "vector"
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """The inputs of a call: shapes, types, and those that are no tensors, as the file has them."""
 
     dims: Sequence[Any]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..trace import Trace
 from ..trace.devices import is_aiu
@@ -20,8 +20,7 @@ TORCH = "PyTorch's API"
 INDUCTOR = "TorchInductor's sources"
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """A pattern for whole names in any case, what slices of such names do, and who says so."""
 
     pattern: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -91,8 +92,7 @@ def _first(rows: I64) -> int | None:
     return int(rows[0]) if len(rows) else None
 
 
-@dataclass(frozen=True)
-class GapBounds:
+class GapBounds(NamedTuple):
     """Where a gap lies in trace time, and the positions of the slices around it."""
 
     source: int
@@ -102,8 +102,7 @@ class GapBounds:
     after: int
 
 
-@dataclass(frozen=True)
-class Doing:
+class Doing(NamedTuple):
     """What a CPU thread did: the deepest slice that covers more than half of the gap, or None."""
 
     lane: Lane
@@ -112,8 +111,7 @@ class Doing:
     covered: int  # ns of the gap
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """A gap of a lane; times are trace time in ns."""
 
     start: int

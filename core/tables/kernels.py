@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -111,8 +111,7 @@ def instances(
     return table, _histogram(scope, runs.dur)
 
 
-@dataclass(frozen=True)
-class LongWork:
+class LongWork(NamedTuple):
     """A slice of device work and how long it took in a scope, ns."""
 
     id: SliceId
@@ -264,7 +263,7 @@ def kernel_metrics(scope: Scope) -> list[Metric]:
     time = sum_of(work.dur[work.is_type("compute", "communication")])
     calls, *rest = spread_metrics("kernels", work.dur)
     return [
-        replace(calls, name="kernels.calls"),
+        calls._replace(name="kernels.calls"),
         Metric("kernels.names", "count", len(set(work.name.texts))),
         Metric("kernels.time", "ns", time if len(work) else None),
         *rest,

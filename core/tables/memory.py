@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -188,8 +188,7 @@ class AllocatorUse:
         return len(values), sum_of(values)
 
 
-@dataclass(frozen=True)
-class MemoryUse:
+class MemoryUse(NamedTuple):
     """The allocators of a scope that have a record in it, and the copies."""
 
     scope: str

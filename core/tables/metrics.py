@@ -8,7 +8,7 @@ function.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,7 @@ ROW_GROUPS = ("kernel", "op", "module")
 """What those begin with: `kernel.NAME.median`."""
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """One number: its name, its unit (ns for times); None where the trace has nothing of the kind."""
 
     name: str

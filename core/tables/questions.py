@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ..base.errors import UsageError
 from .doctor.doctor import analyse_doctor
@@ -38,8 +38,7 @@ TRUST = schema_from("""
 ANSWERS = schema_from("answers: Answers; question: text, number, answer: object, command: text")
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """What can be asked: the first rows of a table of a command, by a column, and which columns answer."""
 
     name: str

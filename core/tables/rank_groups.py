@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -57,8 +56,7 @@ Runs = tuple[range, ...]
 """Ranks as runs of equal stride: what each of many ranks says of all of them stays short."""
 
 
-@dataclass(frozen=True)
-class ProcessGroup:
+class ProcessGroup(NamedTuple):
     """A process group that a rank is in."""
 
     name: str
@@ -66,8 +64,7 @@ class ProcessGroup:
     runs: Runs
 
 
-@dataclass(frozen=True)
-class RankOrigin:
+class RankOrigin(NamedTuple):
     """What a rank's file and its name tell of where the rank belongs."""
 
     rank: int

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -119,8 +119,7 @@ class RankTimes(RankDevices):
         )
 
 
-@dataclass(frozen=True)
-class RankInStep:
+class RankInStep(NamedTuple):
     """One rank in one step; `turn` tells steps of one label apart, from 1 on. A rank's own time is its wall
     time without its waiting in collectives.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,7 @@ from .scope import Scope, Where
 from .step_choice import Steps, find_steps
 
 
-@dataclass(frozen=True)
-class RankPart:
+class RankPart(NamedTuple):
     """One rank: the slices of a scope; `process` is the number of its process, None: the whole source."""
 
     scope: Scope

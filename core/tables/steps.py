@@ -80,7 +80,7 @@ def step_metrics(scope: Scope) -> list[Metric]:
     for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
         values = table.numbers(f"{key}_ns")
         _, total, *others = spread_metrics(f"step.{key}", values)
-        metrics += [replace(total, value=_most_of_a_process(table, values) if len(values) else None), *others]
+        metrics += [total._replace(value=_most_of_a_process(table, values) if len(values) else None), *others]
     return metrics
 
 

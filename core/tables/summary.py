@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,8 +76,7 @@ WHOLE = "Trace"
 """The category of the spans that profilers draw over all they recorded."""
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """Rows that a table of a summary does not hold: how many, their sums, the most that one of them has."""
 
     rows: int
@@ -260,8 +260,7 @@ def _op(name: str) -> str:
     return STEPS if name.startswith(STEP) else comparable_name(name)
 
 
-@dataclass(frozen=True)
-class _StepTimes:
+class _StepTimes(NamedTuple):
     """The leading times of the rows of one table in each step."""
 
     steps: int

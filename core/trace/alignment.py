@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,7 @@ FIT_RATIO times as much as those of the kind that scatters least.
 """
 
 
-@dataclass(frozen=True)
-class RankClock:
+class RankClock(NamedTuple):
     """One source's clock: lane time + `offset_ns` is the time of the first rank."""
 
     base_ns: int  # what the files' wall times ask for

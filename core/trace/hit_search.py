@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from time import monotonic
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,7 @@ SECONDS_PER_HIT = 2e-6
 """Further seconds between reports for each hit so far: marking a million hits takes 0.4 s."""
 
 
-@dataclass(frozen=True)
-class SearchProgress:
+class SearchProgress(NamedTuple):
     """The hits of a search so far, and which share of the trace has been searched: 1 is all of it."""
 
     hits: Hits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +89,7 @@ def test_a_kernel_has_its_chain(file_trace: Trace) -> None:
 def test_what_a_slice_means_stands_behind_its_arguments(file_trace: Trace) -> None:
     """Duration and launch delay come first, then the chain, the arguments, and what such a slice does."""
     _, details = thing_and_details(file_trace, LONG_NAME)
-    details = replace(details, means="adds numbers")
+    details = details._replace(means="adds numbers")
     arguments = Arguments({"stream": 1}, slow_reason="compressed")
     lines = details_text(details, arguments, 100, LOOK).plain.splitlines()[1:]
     heads = (
@@ -240,7 +239,7 @@ def test_no_control_character_and_no_long_line(file_trace: Trace, width: int) ->
     }
     for name in ("mark\x1b[31m", LONG_NAME):
         _, details = thing_and_details(file_trace, name)
-        details = replace(details, fields=(*details.fields, Field("x\x1b", "y\x9b")))
+        details = details._replace(fields=(*details.fields, Field("x\x1b", "y\x9b")))
         text = details_text(details, Arguments(hostile), width, LOOK)
         assert not [c for c in text.plain if c != "\n" and not c.isprintable()]
         too_long = [

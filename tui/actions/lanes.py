@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.pattern import Pattern
@@ -27,8 +28,7 @@ WITHOUT_FRAMES = f"-cat:{PYTHON}"
 """The filter that leaves everything but Python frames."""
 
 
-@dataclass(frozen=True)
-class HiddenThing:
+class HiddenThing(NamedTuple):
     """A line of the list of what is hidden: what it is called, and what of the session hides it."""
 
     title: str

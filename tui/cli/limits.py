@@ -7,10 +7,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from tracelane.core.base.errors import UnreadableError, UsageError
@@ -28,8 +27,7 @@ from .completing import DEFAULT_METRICS
 from .options import TIMES
 
 
-@dataclass(frozen=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """One limit: what is held to it, what came out in words, and whether it failed."""
 
     name: str
@@ -100,8 +98,7 @@ DEEPEST = 8
 _VALUE = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-zµ%]*)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A bound on a metric."""
 
     metric: str
@@ -204,8 +201,7 @@ NOT_FILTERED = "step.wall.median"
 """What a filter of slices does not narrow."""
 
 
-@dataclass(frozen=True)
-class Threshold:
+class Threshold(NamedTuple):
     """How much metrics may rise: by which share (None: by any); times count from `least_ns` on."""
 
     names: tuple[str, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import getpass
 import socket
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from tracelane.core.base.errors import CacheError
 from tracelane.core.base.output import print_text, write_new_file
@@ -113,8 +114,7 @@ def _picture(scope: Scope, example: Example) -> str:
     return plain_picture(scope.trace, session, (PICTURE_WIDTH, PICTURE_HEIGHT))
 
 
-@dataclass(frozen=True)
-class Telemetry:
+class Telemetry(NamedTuple):
     """The logs of a report: a trace with those of its run, and why others beside it were left out."""
 
     overlay: Overlay | None = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from tracelane.core.export.forms import FORMS
 from tracelane.core.tables.registry import PANELS, TABS
@@ -65,8 +65,7 @@ class Command:
         return " ".join(key_text(key) for key in self.keys)
 
 
-@dataclass(frozen=True)
-class CommandTask:
+class CommandTask(NamedTuple):
     """The commands of one task, in the order of the help."""
 
     task: str

@@ -4,8 +4,9 @@ are listed too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.progress import CancelledCallback
@@ -116,8 +117,7 @@ MOST_ROWS = 10_000
 HOW = "{sql} select name, dur, ts, id from slices order by dur desc limit 100 lists rows here"
 
 
-@dataclass(frozen=True)
-class AnsweredQuery:
+class AnsweredQuery(NamedTuple):
     """A query and its rows, of one trace with steps by one name."""
 
     text: str

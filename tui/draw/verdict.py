@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -37,8 +37,7 @@ OFFER_CELLS = len("  Enter: next place")
 """Kept free behind a finding with places: its sentence stays the same whether a key offers one or not."""
 
 
-@dataclass(frozen=True)
-class StateShares:
+class StateShares(NamedTuple):
     """What the devices of a trace did in the time looked at, added up."""
 
     devices: str  # "GPU 0", "4 devices"

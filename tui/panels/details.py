@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich.cells import cell_len
@@ -64,8 +63,7 @@ PHASES = {
 }
 
 
-@dataclass(frozen=True)
-class ChainPart:
+class ChainPart(NamedTuple):
     """A link of the line kernel ← launch ← op ← annotation; `jump` is empty for the selection itself."""
 
     role: str
@@ -74,8 +72,7 @@ class ChainPart:
     jump: str
 
 
-@dataclass(frozen=True)
-class Details:
+class Details(NamedTuple):
     """What the panel shows of one thing, before it is laid out."""
 
     title: str  # short name
@@ -303,8 +300,7 @@ def _chain(links: list[Link], identity: SliceId) -> tuple[ChainPart, ...]:
 # -- laying out ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class DetailsStyles:
+class DetailsStyles(NamedTuple):
     title: Style
     label: Style
     jump: Style

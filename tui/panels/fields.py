@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -27,8 +26,7 @@ LONGEST_LINES = 2_000
 GAP = 3
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(NamedTuple):
     """A label and its value; `jump` names the command or slice that a click goes to, e.g. "jump(0, 17)"."""
 
     label: str

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from textual import events
@@ -35,8 +35,7 @@ MERGED_LEVEL = 4
 """Brightness, in eighths, of a cell in which several calls begin."""
 
 
-@dataclass(frozen=True)
-class DrawnTree:
+class DrawnTree(NamedTuple):
     """A table of a call tree, and what drawing it takes: where its calls lie, their labels and colours."""
 
     table: Table

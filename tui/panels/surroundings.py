@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -30,8 +29,7 @@ TIME_CELLS = 12
 LEAST_NAME = 6
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One slice around; ns."""
 
     name: str
@@ -40,8 +38,7 @@ class Entry:
     jump: str
 
 
-@dataclass(frozen=True)
-class Around:
+class Around(NamedTuple):
     """What is around a slice, innermost first."""
 
     what: str = "around it"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from textwrap import wrap
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -45,8 +45,7 @@ ONE_PANEL_SHARE = 0.5
 """Of its score, by which a panel's command is listed: its title has the words of two names."""
 
 
-@dataclass(frozen=True)
-class HelpRow:
+class HelpRow(NamedTuple):
     """A line of the list: a heading where `command_id` and `keys` are empty."""
 
     task: str
@@ -129,7 +128,7 @@ def wrapped(rows: Sequence[HelpRow], title_cells: int, help_cells: int) -> list[
         pairs = zip_longest(titles, wrap(row.help, help_cells), fillvalue="")
         for number, (title, text) in enumerate(pairs):
             keys = "" if number else row.keys
-            lines.append(replace(row, title=title, keys=keys, help=text, is_rest=number > 0))
+            lines.append(row._replace(title=title, keys=keys, help=text, is_rest=number > 0))
     return lines
 
 
@@ -263,8 +262,7 @@ class HelpScreen(AnswerScreen[str | None]):
 UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
-@dataclass(frozen=True)
-class ListedTrace:
+class ListedTrace(NamedTuple):
     """A file or folder that can be opened."""
 
     path: str

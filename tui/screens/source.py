@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -79,8 +78,7 @@ _FILE = re.compile(r"[^\n\0]*[/\\][^\n\0]*\.[A-Za-z]\w*|[\w.-]+\.py")
 """An argument that is a path as a whole."""
 
 
-@dataclass(frozen=True)
-class SourceLine:
+class SourceLine(NamedTuple):
     """A line of a source file, counted from 1, as a trace names it."""
 
     path: str

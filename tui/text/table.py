@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
+from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
@@ -28,8 +28,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 BOLD, DIM, CYAN, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 
-@dataclass(frozen=True)
-class TableStyle:
+class TableStyle(NamedTuple):
     """For how many cells columns are chosen, whether text is cut to them, and whether there are colours."""
 
     width: int

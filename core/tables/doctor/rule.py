@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,8 +31,7 @@ NVIDIA = re.compile(r"NVIDIA|GeForce|Tesla|Quadro|RTX|\b[BGH]+[1-3]00\b")
 """Names of devices; the capability of others means something else."""
 
 
-@dataclass(frozen=True)
-class Exhibit:
+class Exhibit(NamedTuple):
     """A place to look at: trace time in ns, an event's ordinal, a byte of the file as it
     is without compression; None where that is not known.
     """
