@@ -23,16 +23,25 @@ from tracelane.tui.terminal.taken_screen import NAME, TakenScreen
 from tracelane.tui.view_state import keep_marks
 
 SIZE = (100, 30)
+NAME_OF_TRACE = "rank0.pt.trace.json"
 TAKE = b"\x1b[?1049h"
 RUN = "import sys\n{}\nfrom tracelane.tui.cli.main import main\nsys.exit(main(sys.argv[1:]))"
 WITHOUT_DRAWING = 'sys.modules |= dict.fromkeys(("numpy", "rich.segment", "textual"))'
 
 
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's first rank alone, which was looked at and left."""
+    folder = tmp_path_factory.mktemp("left")
+    write_demo(folder)
+    seen(folder / NAME_OF_TRACE)
+    return folder
+
+
 @pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    """The demo's first rank alone."""
-    write_demo(tmp_path)
-    return tmp_path / "rank0.pt.trace.json"
+def trace(left: Path, tmp_path: Path) -> Path:
+    """The same in a folder of its own."""
+    return shutil.copytree(left, tmp_path / "left") / NAME_OF_TRACE
 
 
 def viewer(
@@ -70,7 +79,6 @@ def shown_at_once(trace: Path, *options: str, size: tuple[int, int] = SIZE, **en
 
 def test_at_once(trace: Path) -> None:
     """The view that was left is shown with nothing loaded, and is what is drawn then: it is drawn once."""
-    seen(trace)
     picture = shown_at_once(trace)
     assert b"Stream 0" in picture
     with viewer(trace) as line:
@@ -86,7 +94,6 @@ def other_mark(trace: Path) -> None:
 
 
 def other_view(trace: Path) -> None:
-    seen(trace, "--fresh")
     for path in (trace.parent / "index" / "marks").glob("*.view.json"):
         path.write_text("{}")
 
@@ -123,7 +130,7 @@ def test_not_where_it_would_be_another(
     trace: Path,
 ) -> None:
     """What marks, views, files, sizes, colours or options have changed is not shown as it was."""
-    seen(trace)
+    assert shown_at_once(trace)
     if change is not None:
         change(trace)
     assert shown_at_once(trace, *options, size=size, **environ) == b""
@@ -157,7 +164,6 @@ sys.meta_path.insert(0, Slow())
 
 def test_killed_behind_it(trace: Path) -> None:
     """A viewer that is killed while it loads leaves the terminal as it was, and it is said."""
-    seen(trace)
     with viewer(trace, before=STANDING_STILL) as line:
         line.wait_for("Stream 0")
         os.kill(line.pid, signal.SIGKILL)
@@ -167,7 +173,6 @@ def test_killed_behind_it(trace: Path) -> None:
 
 def test_interrupted_behind_it(trace: Path) -> None:
     """Ctrl+C ends it as well, with nothing left on the screen."""
-    seen(trace)
     with viewer(trace, before=STANDING_STILL) as line:
         line.wait_for("Stream 0")
         line.type("\x03")
@@ -183,6 +188,7 @@ def test_indexing_is_not_drawn_over_it(trace: Path, monkeypatch: pytest.MonkeyPa
 
     written: list[str] = []
     monkeypatch.setattr("tracelane.tui.terminal.taken_screen._write", written.append)
+    shutil.rmtree(trace.parent / "index")
     options = IndexOptions(trace.parent / "index")
     screen = TakenScreen()
     for is_there in (False, True):
@@ -190,4 +196,3 @@ def test_indexing_is_not_drawn_over_it(trace: Path, monkeypatch: pytest.MonkeyPa
         opened = open_files(resolve_files([trace], Choice(), None), "", options, screen)
         assert bool(screen.picture) == is_there
         opened.close()
-    shutil.rmtree(trace.parent / "index")
