@@ -129,16 +129,20 @@ def _written(lines: Sequence[Sequence[Segment]], screen: Screen, room: Room) -> 
     bar = [Segment(" " * screen.width, Style(bgcolor=surface.panel))]
     panel = [bar, *([blank] * (room.panel - 1))] if room.panel else []
     texts = [HOLD]
-    before = base
+    before = ""
+    codes: dict[Style | None, str] = {}
     for number, line in enumerate(
         [*lines, *panel, *([blank] * room.message), *([bar] * room.footer)][: screen.height], 1
     ):
         texts.append(f"\x1b[{number}H")
         for segment in line:
-            style = base + segment.style if segment.style is not None else base
-            if style != before or len(texts) == 2:
-                texts.append(f"\x1b[0m{style.render(TEXT, color_system=system).partition(TEXT)[0]}")
-                before = style
+            if (code := codes.get(segment.style)) is None:
+                style = base if segment.style is None else base + segment.style
+                code = f"\x1b[0m{style.render(TEXT, color_system=system).partition(TEXT)[0]}"
+                codes[segment.style] = code
+            if code != before:
+                texts.append(code)
+                before = code
             texts.append(segment.text)
     texts.append(f"\x1b[0m{SHOW}")
     return "".join(texts)
