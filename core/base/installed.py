@@ -31,7 +31,9 @@ def install_hint(packages: str, environment: Path | None = None) -> str:
 @cache
 def added(group: str) -> Mapping[str, Any]:
     """Return the objects of an entry point group by name; what cannot be loaded is warned of and left out."""
-    if not _is_there(group):
+    # Looked up here in 2 ms of the 40 that every command would pay for importing importlib.metadata.
+    files = (file for folder in sys.path for file in Path(folder).glob("*.dist-info/entry_points.txt"))
+    if not any(group.encode() in file.read_bytes() for file in files):
         return {}
     from importlib.metadata import entry_points
 
@@ -42,14 +44,6 @@ def added(group: str) -> Mapping[str, Any]:
         except Exception as error:  # whatever somebody else's code raises
             warnings.warn(f"{group}: {point.value} cannot be loaded: {error!r}", stacklevel=2)
     return objects
-
-
-def _is_there(group: str) -> bool:
-    """Tell whether an installed package names a group: looked up here in 2 ms of the 40 that importing
-    importlib.metadata and asking it takes, which every command would pay.
-    """
-    files = (file for folder in sys.path for file in Path(folder).glob("*.dist-info/entry_points.txt"))
-    return any(group.encode() in file.read_bytes() for file in files)
 
 
 def commit_of(home: Path) -> str:

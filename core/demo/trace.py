@@ -10,8 +10,6 @@ FILES = Path(__file__).with_name("files.zip")
 
 
 class DemoFile(NamedTuple):
-    """A file of the demo."""
-
     name: str
     data: bytes
 

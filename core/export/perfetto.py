@@ -374,12 +374,12 @@ class SourceEvents:
 
     def slices(self, track: Track, uuid: int) -> None:
         """Write the slices of a track. Raises Cancelled."""
-        events = begin_and_end(track)
-        for first in range(0, len(events.times), CHUNK):
+        all_times, all_begins, numbers = begin_and_end(track)
+        for first in range(0, len(all_times), CHUNK):
             self.scope.check()
             part = slice(first, first + CHUNK)
-            times, begins = events.times[part], events.begins[part]
-            positions = track.positions[events.numbers[part][begins]]
+            times, begins = all_times[part], all_begins[part]
+            positions = track.positions[numbers[part][begins]]
             tails = self.store.texts(self.index.column("slices.ordinal")[positions].astype(np.int64))
             for ends in self.flow_ends:
                 ends.add_to(tails, positions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Any, get_args
 
@@ -36,24 +37,21 @@ def summary_json(summary: Summary, rows: int = ROWS) -> str:
     return as_json(summary_tables(summary, rows), KIND)
 
 
-def is_summary(path: Path) -> bool:
-    """Tell whether a file is a summary, by its first bytes; a trace is never taken for one."""
-    try:
-        with open(open_regular(path), "rb") as stream:
-            return _begins_summary(stream.read(_HEAD), os.fstat(stream.fileno()).st_size)
-    except OSError:
+def is_summary(file: object) -> bool:
+    """Tell whether a file is a summary, by its first bytes, without opening again what has been looked at;
+    what a pipe brings is a trace.
+    """
+    if isinstance(file, Path):
+        try:
+            with open(open_regular(file), "rb") as stream:
+                size, head = os.fstat(stream.fileno()).st_size, stream.read(_HEAD)
+        except OSError:
+            return False
+    elif isinstance(file, Source) and file.kind == "plain" and file.seekable:
+        size, head = file.size, file.read_range(file.text_start, _HEAD)
+    else:
         return False
-
-
-def is_summary_source(source: object) -> bool:
-    """Tell the same of a file that was looked at; what a pipe brings is a trace."""
-    if not isinstance(source, Source) or source.kind != "plain" or not source.seekable:
-        return False
-    return _begins_summary(source.read_range(source.text_start, _HEAD), source.size)
-
-
-def _begins_summary(head: bytes, size: int) -> bool:
-    head = b"".join(head.split())
+    head = b"".join(head.removeprefix(BOM_UTF8).split())
     return size <= LARGEST and head.startswith(b"{") and MARK in head
 
 

@@ -91,22 +91,11 @@ def _nesting(starts: I64, ends: I64) -> AnyArray:
     return fits
 
 
-@dataclass(frozen=True, eq=False)
-class TrackEvents:
-    """The begins and ends of a track's slices, in an order in which the slice that began last ends first."""
-
-    times: I64  # trace time, ns
-    begins: AnyArray  # whether a slice begins
-    numbers: I64  # of the slice in the track
-
-    def __iter__(self) -> Iterator[tuple[int, bool, int]]:
-        return zip(self.times.tolist(), self.begins.tolist(), self.numbers.tolist())
-
-
-def begin_and_end(track: Track) -> TrackEvents:
-    """Return the events of a track. A slice begins after all that began before it and the ends of those of
-    them that are over: what follows a slice at its end is over it, unless it has no duration. Its end comes
-    after all that lie in it.
+def begin_and_end(track: Track) -> tuple[I64, AnyArray, I64]:
+    """Return the begins and ends of a track's slices: (trace times in ns, whether one begins, its number in
+    the track). A slice begins after all that began before it and the ends of those of them that are over:
+    what follows a slice at its end is over it, unless it has no duration. Its end comes after all that lie in
+    it: the slice that began last ends first.
     """
     starts, ends = track.starts, track.ends
     count = len(starts)
@@ -125,7 +114,7 @@ def begin_and_end(track: Track) -> TrackEvents:
     begins[begin_at] = True
     times = np.empty(2 * count, np.int64)
     times[begin_at], times[end_at] = starts, ends
-    return TrackEvents(times, begins, order)
+    return times, begins, order
 
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -159,7 +148,7 @@ def _events(scope: Scope, track: Track, frames: dict[str, int], zero: int) -> It
     numbers = [frames.setdefault(text, len(frames)) for text in texts]
     piece: list[str] = []
     separator = ""
-    for time, begins, at in begin_and_end(track):
+    for time, begins, at in zip(*(one.tolist() for one in begin_and_end(track))):
         piece.append(f'{{"type":"{"O" if begins else "C"}","frame":{numbers[at]},"at":{time - zero}}}')
         if len(piece) == PIECE:
             yield separator + ",".join(piece)

@@ -150,7 +150,7 @@ class _Build:
             events, event_jobs = lane_events(batches, drawn, self.asyncs, scratch, workers.threads)
             flows, flow_jobs = flow_events(batches, threads, scratch, workers.threads)
             known, correlate = correlations(batches, scratch)
-            clear = [partial(_clear, positions) for positions in (slot_of, flows.bound)]
+            clear = [lambda _: slot_of.fill(NONE), lambda _: flows.bound.fill(NONE)]
             workers.run([*event_jobs, *flow_jobs, correlate, *clear], scratch.array)
             batches.free_events()
             workers.run([partial(events.count_slices, lanes) for lanes in events.groups()], scratch.array)
@@ -289,10 +289,6 @@ class _Build:
             "unreadable": counts.get("unreadable", 0),
             "counts": counts,
         }
-
-
-def _clear(positions: U32, worker: Worker) -> None:
-    positions.fill(NONE)
 
 
 def _write_file(path: Path, raw: bytes) -> None:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 class CacheEntry(NamedTuple):
-    """One index in the cache."""
-
     key: str
     folder: Path
     path: str  # of the trace it was made of
@@ -186,8 +184,6 @@ def limit_of(root: Path, given: int | None = None) -> int:
 
 
 class IndexJob(NamedTuple):
-    """A file that is to be indexed."""
-
     source: Source
     location: IndexLocation  # where its index belongs
     work: int  # estimated bytes of text

@@ -188,10 +188,6 @@ def _check_block_events(name: str, values: AnyArray, columns: Columns) -> None:
     )
 
 
-def _check_phases(name: str, values: AnyArray, columns: Columns) -> None:
-    require(int(values.max()) < 128, f"{name} is no character")
-
-
 _SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
     "slices.start": _starts_checked(RowKind.SLICES),
     "instants.start": _starts_checked(RowKind.INSTANTS),
@@ -210,5 +206,5 @@ _SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
     "blocks.length": _check_block_places,
     "blocks.ordinal": _check_block_events,
     "blocks.count": _check_block_events,
-    "instants.phase": _check_phases,
+    "instants.phase": lambda name, values, _: require(int(values.max()) < 128, f"{name} is no character"),
 }

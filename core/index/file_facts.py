@@ -119,7 +119,9 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
         window.more()
         window.at = len(window.data) - len(window.data.lstrip())
         if window.data[window.at : window.at + 1] != b"{":
-            return FileFacts(job_rank=_job_rank(window.data))
+            pids = {match[1] for match in _PID.finditer(window.data)}
+            is_job_rank = len(pids) == 1 and _FLEX.search(window.data) is not None
+            return FileFacts(job_rank=int(pids.pop()) if is_job_rank else None)
         reader = EnvelopeReader(window)
         reader.read_object()
         keys = {"baseTimeNanoseconds": base_ns, **reader.values}
@@ -145,12 +147,6 @@ def _start_ns(keys: Mapping[str, Any], events: bytes, stamp_ns: int | None) -> i
             return None
     start = base + first if times else 0
     return start if EPOCH_NS < start < 10 * EPOCH_NS else None
-
-
-def _job_rank(events: bytes) -> int | None:
-    """Return the one pid of the first events of a FLEX job trace, None for other traces and other pids."""
-    pids = {match[1] for match in _PID.finditer(events)}
-    return int(pids.pop()) if len(pids) == 1 and _FLEX.search(events) else None
 
 
 def _end_of(source: Source) -> bytes:

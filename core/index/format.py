@@ -38,8 +38,6 @@ FANOUT = 16
 
 
 class LaneKind(IntEnum):
-    """What a lane shows."""
-
     THREAD = 0  # pid, tid: CPU threads and device streams alike
     ASYNC = 1  # one async id (or many, see `ids`) of a category in a process
     COUNTER = 2  # one counter of a process; a row per series

@@ -120,8 +120,6 @@ class CounterLane(NamedTuple):
 
 
 class CounterSamples:
-    """All counter samples of a trace, by counter."""
-
     def __init__(self, batches: NumberedBatches) -> None:
         events = batches.all("counters", tuple(COUNTERS))
         pid = batches.track_pid[events["track"]] if len(events["track"]) else events["track"]

@@ -81,7 +81,8 @@ def index_all(
     return what has become of each. Raises CacheError, Cancelled.
     """
     alone = options.threads == 1 and serves_decoding()  # this process was made to index
-    if pays_processes(jobs) and not alone:
+    worth_it = sum(job.work for job in jobs) >= (WORTH_IT if len(jobs) == 1 else SEVERAL_WORTH_IT)
+    if worth_it and not alone:
         with suppress(ChildrenError), closing(Indexing(jobs, options)) as indexing:
             from . import store  # noqa: F401 - while processes start: it is needed afterwards
 
@@ -103,11 +104,6 @@ def index_all(
         except UnreadableError as error:
             here.failed[job.path] = error
     return here
-
-
-def pays_processes(jobs: Sequence[IndexJob]) -> bool:
-    """Tell whether reading takes long enough for processes of its own."""
-    return sum(job.work for job in jobs) >= (WORTH_IT if len(jobs) == 1 else SEVERAL_WORTH_IT)
 
 
 def find_index(source: Source, options: IndexOptions = DEFAULT_OPTIONS) -> Index | IndexJob:
@@ -274,7 +270,7 @@ class Indexing(Indexed):
     def _started(self) -> Children:
         cores = self._options.threads or os.cpu_count() or 1
         count = max(1, min(cores, len(self._waiting)))
-        each = self._options if count == 1 else self._options.with_threads(max(1, cores // count))
+        each = self._options if count == 1 else self._options._replace(threads=max(1, cores // count))
         greeting: Message = {"options": each.to_message(), "stands_back": self._stands_back}
         held = [job.source.file.held for job in self._waiting if job.source.file.held is not None]
         self._children = Children(count, module=MODULE, environment=DECODING, descriptors=held)
@@ -301,7 +297,7 @@ class Indexing(Indexed):
         self._waiting = [*given, *self._waiting]
         self._at.clear()
         self._doing.clear()
-        self._options = self._options.with_threads(1)
+        self._options = self._options._replace(threads=1)
         try:
             self._started()
         except ChildrenError as error:

@@ -33,20 +33,12 @@ def stands_aside(pid: str, name: str) -> bool:
 
 
 @dataclass(slots=True)
-class ProcessNames:
-    """What metadata say of one process; of several the last holds."""
-
-    name: str = ""
-    labels: str = ""
-    sort: int = 0
-
-
-@dataclass(slots=True)
-class ThreadNames:
-    """What metadata say of one thread."""
+class OwnNames:
+    """What metadata say of one process or thread; of several the last holds."""
 
     name: str = ""
     sort: int = 0
+    labels: str = ""  # of a process
 
 
 class Names:
@@ -54,8 +46,8 @@ class Names:
 
     def __init__(self, lanes: Container[tuple[str, str]] | None = None) -> None:
         """`lanes`: the threads in which something lies, where that is known; others are only counted then."""
-        self.processes: dict[str, ProcessNames] = {}
-        self.threads: dict[tuple[str, str], ThreadNames] = {}
+        self.processes: dict[str, OwnNames] = {}
+        self.threads: dict[tuple[str, str], OwnNames] = {}
         self._lanes = lanes
         self._empty: dict[str, bytearray] = {}  # by pid, digests of threads: may be millions
 
@@ -99,11 +91,11 @@ class Names:
         elif event.name == "thread_sort_index":
             self._thread(event).sort = _number(args)
 
-    def _process(self, event: Metadata) -> ProcessNames:
-        return self.processes.setdefault(event.pid, ProcessNames())
+    def _process(self, event: Metadata) -> OwnNames:
+        return self.processes.setdefault(event.pid, OwnNames())
 
-    def _thread(self, event: Metadata) -> ThreadNames:
-        return self.threads.setdefault((event.pid, event.tid), ThreadNames())
+    def _thread(self, event: Metadata) -> OwnNames:
+        return self.threads.setdefault((event.pid, event.tid), OwnNames())
 
 
 def _text(args: dict[str, Any], *keys: str) -> str:
@@ -154,13 +146,13 @@ class ProcessEntry(NamedTuple):
     """One process and its lanes, in display order."""
 
     pid: str
-    names: ProcessNames
+    names: OwnNames
     lanes: list[LaneEntry]
     empty: int  # threads that metadata name and nothing lies in
 
 
 def thread_entry(track: int, pid: str, tid: str, names: Names) -> LaneEntry:
-    thread = names.threads.get((pid, tid), ThreadNames())
+    thread = names.threads.get((pid, tid), OwnNames())
     key = (0, thread.sort, numeric_first(tid))
     return LaneEntry(LaneKind.THREAD, pid, tid, thread.name, thread.sort, 0, track, key)
 
@@ -186,7 +178,7 @@ def in_display_order(lanes: Iterable[LaneEntry], names: Names) -> list[ProcessEn
         by_pid.setdefault(lane.pid, []).append(lane)
     entries = [
         ProcessEntry(
-            pid, names.processes.get(pid, ProcessNames()), sorted(own, key=lambda e: e.key), empty.get(pid, 0)
+            pid, names.processes.get(pid, OwnNames()), sorted(own, key=lambda e: e.key), empty.get(pid, 0)
         )
         for pid, own in by_pid.items()
     ]

@@ -16,9 +16,6 @@ class IndexOptions(NamedTuple):
     force: bool = False  # build it anew even where an index is there
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
 
-    def with_threads(self, threads: int | None) -> IndexOptions:
-        return self._replace(threads=threads)
-
     def to_message(self) -> dict[str, Any]:
         return {**self._asdict(), "index_dir": None if self.index_dir is None else str(self.index_dir)}
 

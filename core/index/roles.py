@@ -46,7 +46,8 @@ KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "P
 
 def lane_roles(index: Index) -> U8:
     """Return the LaneRole of each lane of an index, by the rules at the top of this file."""
-    lanes, texts = index.lanes, _process_texts(index)
+    lanes = index.lanes
+    texts = [tuple(map(index.string, ids[:3])) for ids in index.processes.tolist()]  # pid, name, labels
     roles = np.full(len(lanes), LaneRole.HOST, np.uint8)
     if is_flex(index):
         roles[_lanes_of(index, np.isin(index.column("slices.name"), flex_work(index)))] = LaneRole.DEVICE
@@ -64,13 +65,6 @@ def lane_roles(index: Index) -> U8:
     roles[is_own[lanes["process"]]] = LaneRole.PROFILER
     roles[lanes["kind"] == LaneKind.COUNTER] = LaneRole.TELEMETRY
     return roles
-
-
-def _process_texts(index: Index) -> list[tuple[str, str, str]]:
-    return [
-        (index.string(pid), index.string(name), index.string(labels))
-        for pid, name, labels, *_ in index.processes.tolist()
-    ]
 
 
 def _lanes_holding(index: Index, is_one: Callable[[str], bool]) -> AnyArray:

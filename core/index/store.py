@@ -103,7 +103,9 @@ class Index:
         try:
             if folder.exists() and not is_own_folder(folder):
                 raise ValueError("it is a link, or belongs to another user")
-            manifest = _read_manifest(folder)
+            manifest = check_manifest(json.loads(read_private(folder / MANIFEST, MOST_MANIFEST)))
+            if manifest.get("checksum") != checksum_of(manifest):
+                raise ValueError("the manifest does not match its checksum")
             lengths = {name: int(entry["length"]) for name, entry in manifest["columns"].items()}
             tables = {name: _read_table(folder, name, manifest["tables"][name]) for name in TABLES}
             check_tables(tables, lengths)
@@ -154,7 +156,8 @@ class Index:
             check_values(name, values, self)
         except ValueError as error:
             self.check_checksums(name, values)
-            raise self._wrong(f"column {name}: {error}") from None
+            why = f"column {name}: {error}"  # no index may hold such values, though their checksum is right
+            raise WrongIndexError.of(self.path, why) if self.is_new else self._damaged(why) from None
         if deferred is not None:
             deferred.add(self, name, values)
         return values
@@ -170,10 +173,6 @@ class Index:
 
     def _damaged(self, why: str) -> DamagedIndexError:
         return DamagedIndexError(self.folder, why, self.path)
-
-    def _wrong(self, why: str) -> CacheError:
-        """Return the error for values that no index may hold, though their checksum is right."""
-        return WrongIndexError.of(self.path, why) if self.is_new else self._damaged(why)
 
     # -- strings ------------------------------------------------------------------------------------------
 
@@ -317,13 +316,6 @@ class Index:
 
 def _why(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    manifest = check_manifest(json.loads(read_private(folder / MANIFEST, MOST_MANIFEST)))
-    if manifest.get("checksum") != checksum_of(manifest):
-        raise ValueError("the manifest does not match its checksum")
-    return manifest
 
 
 def _read_table(folder: Path, name: str, entry: dict[str, Any]) -> AnyArray:

@@ -174,7 +174,6 @@ def name_and_unit(label: str) -> tuple[str, str]:
 
 
 def header_in(line: bytes) -> LogHeader | None:
-    """Return what a header says, None where the line is none."""
     text = line.strip().removeprefix(b"\xef\xbb\xbf")
     return text_header(line) if text.startswith(b"#") and b"," not in text else csv_header(line)
 

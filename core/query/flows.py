@@ -18,7 +18,6 @@ MOST_COUNTED = 1 << 17
 class Flow(NamedTuple):
     """One arrow; positions are None where its end lies in no slice."""
 
-    number: int
     category: str
     source_position: int | None
     target_position: int | None
@@ -66,7 +65,6 @@ def flow(index: Index, number: int) -> Flow:
     source = int(index.column("flows.source")[number])
     target = int(index.column("flows.target")[number])
     return Flow(
-        number,
         index.categories[int(index.column("flows.category")[number])],
         None if source == NONE else source,
         None if target == NONE else target,

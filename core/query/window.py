@@ -66,18 +66,14 @@ class Occupied(NamedTuple):
     spans: _Intervals
 
 
-def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | None:
-    """Return (start, end) in trace time of the bulk of these (index, clock offset), None when all are empty.
+def window_of(occupied: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | None:
+    """Return (start, end) in trace time of the bulk of several indexes, None when all are empty: of the times
+    in which something lies in each, and its clock offset.
 
     The bulk is the heaviest interval with slices, and whatever lies within FAR times its span, repeatedly;
     everything, where that is less than half of the slices and instants. Whole-window spans count only where
     the rest has no length. Rows are split at dominating gaps, found by bisection: O(rows split x log n).
     """
-    return window_of([(occupied(index), offset) for index, offset in indexes])
-
-
-def window_of(occupied: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | None:
-    """Return the opening window of several indexes, given the times in which something lies in each."""
     slices, marks, spans = _Intervals.of([]), _Intervals.of([]), _Intervals.of([])
     for one, offset in occupied:
         slices = slices.joined(one.slices.shifted(offset))

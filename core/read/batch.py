@@ -172,8 +172,6 @@ class Numbering(Protocol):
 
 
 class PlainNumbering:
-    """A `Numbering` of dictionaries."""
-
     def __init__(self) -> None:
         self._numbers = {"": 0}
         self._tracks: dict[tuple[int, int], int] = {}

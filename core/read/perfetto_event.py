@@ -179,8 +179,6 @@ class Clock:
 
 
 class TraceClocks:
-    """The clocks of a file."""
-
     def __init__(self) -> None:
         """Know no clock yet; the first that is met without any snapshot is the trace's own."""
         self._clocks: dict[tuple[int, int], Clock] = {}

@@ -94,13 +94,6 @@ class ReadOptions(NamedTuple):
 DEFAULT_READ_OPTIONS = ReadOptions()
 
 
-def thread_count(source: Source, options: ReadOptions) -> int:
-    """Return how many threads are to read a source; Python's own scanner runs in one at a time anyway."""
-    if scanner_name(options.decoder) == PYTHON or (source.seekable and source.size < THREADS_FROM):
-        return 1
-    return usual_threads() if options.threads is None else options.threads
-
-
 class SourceReading:
     """One source being read; a context manager that leaves no thread behind."""
 
@@ -123,6 +116,9 @@ class SourceReading:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._results: SimpleQueue[ReadChunk | BaseException] = SimpleQueue()
         self._text: TextSource = text_source(source)
+        # Python's own scanner runs in one thread at a time anyway.
+        alone = self.decoder == PYTHON or (source.seekable and source.size < THREADS_FROM)
+        threads = usual_threads() if options.threads is None else options.threads
         self._readers = [
             ChunkReader(
                 self._text,
@@ -131,7 +127,7 @@ class SourceReading:
                 chunk_size=options.chunk_size,
                 longest=options.longest,
             )
-            for thread in range(thread_count(source, options))
+            for thread in range(1 if alone else threads)
         ]
         self._events = 0
         self._ahead: int | None = None

@@ -110,7 +110,6 @@ class TimeLimit:
 
 
 def has_duckdb() -> bool:
-    """Tell whether DuckDB is installed."""
     from importlib.util import find_spec
 
     return find_spec("duckdb") is not None

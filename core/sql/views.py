@@ -196,7 +196,6 @@ class QueryTables:
     # -- the views: the columns of each source --------------------------------------------------------------
 
     def _of_slices(self, source: int, positions: I64) -> Columns:
-        """Return the columns that all views of slices have."""
         part = SliceCells(self._scope, source, positions, self._step_labels)
         return {
             ALIASES.get(column.key, column.key): partial(

@@ -220,11 +220,9 @@ class CaptureStore:
             return NONE
         bases = wall_distances([self.ranks[number].number("base_ns") for number in own])
         collectives = [self.ranks[number].collectives() for number in own]
-
-        def at_level(level: int) -> list[Collectives]:
-            return [each if of == level else no_collectives() for of, each in collectives]
-
-        return aligned(own, bases, at_level)
+        return aligned(
+            own, bases, lambda level: [each if of == level else no_collectives() for of, each in collectives]
+        )
 
     @cached_property
     def offsets(self) -> I64:

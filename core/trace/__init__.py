@@ -20,7 +20,7 @@ from ..index.store import Index
 from ..query.steps import SourceStep as LaneStep
 from ..query.steps import steps_of
 from ..query.views import Lane, Link, Process, Row, SourceInfo, Step
-from ..query.window import FAR, Occupied, occupied, opening_window, slices_outside, window_of
+from ..query.window import FAR, Occupied, occupied, slices_outside, window_of
 from .slices import TraceSlices
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Trace(TraceSlices):
     def _window(self) -> tuple[int, int] | None:
         if any(pid for _, pid in self.clocks.offsets):
             return None  # of one source whose processes have clocks of their own: all that it holds
-        return opening_window([(index, self.clocks.offset(n)) for n, index in enumerate(self.indexes)])
+        return window_of([(occupied(index), self.clocks.offset(n)) for n, index in enumerate(self.indexes)])
 
     @property
     def has_outliers(self) -> bool:

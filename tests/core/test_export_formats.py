@@ -269,7 +269,7 @@ def test_tracks_nest(name: str, corpus_cache: Path) -> None:
 def check_nesting(track: Any) -> None:
     """Begins and ends of a track come in order of time, the last begun ends first."""
     open_: list[int] = []
-    marks = list(begin_and_end(track))
+    marks = list(zip(*begin_and_end(track)))
     times = [time for time, _, _ in marks]
     assert times == sorted(times)
     for time, begins, at in marks:
@@ -512,4 +512,4 @@ def test_begins_and_ends_are_those_of_a_stack(spans: list[tuple[int, int]]) -> N
         open_.append(at)
         expected.append((start, True, at))
     expected += [(int(track.ends[at]), False, at) for at in reversed(open_)]
-    assert list(begin_and_end(track)) == expected
+    assert list(zip(*begin_and_end(track))) == expected

@@ -15,7 +15,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 from tracelane.core.export.formats import json_pieces, json_rows, json_table, text_in_unit
 from tracelane.core.export.forms import emit
-from tracelane.core.export.summary_file import is_summary, is_summary_source, read_summary
+from tracelane.core.export.summary_file import is_summary, read_summary
 from tracelane.core.index.inputs import check_there
 from tracelane.core.index.opening import keep_cached
 from tracelane.core.store.opened import open_store
@@ -62,7 +62,7 @@ def _read_side(text: str, options: TraceOptions) -> Summary:
             raise UsageError(f"{path} holds summaries of whole traces: it has no parts such as {text!r}")
         return summary_of_store(open_store(path))
     first = options.files.members[0]
-    if str(first.path) == path and is_summary_source(first.source):
+    if str(first.path) == path and is_summary(first.source):
         if part:
             raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
         for name in ("where", "lanes"):
