@@ -194,11 +194,9 @@ class TracelaneApp(Stage):
             super().report_error(error)
 
     def on_unmount(self) -> None:
-        """Look after nothing any more."""
         self.reloading.close()
 
     def watch_maximised(self) -> None:
-        """Share the room out anew."""
         self.drawing.maximise()
 
     def watch_theme(self, theme_name: str) -> None:

@@ -55,7 +55,9 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
         elif name == "cache" and isinstance(value, dict):
             complaints += _complaints_of_cache(value, path)
         elif name == "kernel-kinds" and isinstance(value, dict):
-            complaints += _complaints_of_kinds(value, path)
+            from tracelane.core.tables.kinds import patterns_of
+
+            complaints += [f"{path}: {complaint}" for complaint in patterns_of(value)[1]]
         elif name == "keys" and isinstance(value, dict):
             for command_id, key in value.items():
                 if command_id not in known:
@@ -84,10 +86,3 @@ def _complaints_of_cache(values: dict[str, Any], path: Path) -> list[str]:
     if size_of(str(limit)) is None:
         complaints.append(f"{path}: cache.limit = {limit!r} is no size: write '500M', '20G' or 'none'")
     return complaints
-
-
-def _complaints_of_kinds(values: dict[str, Any], path: Path) -> list[str]:
-    """Return what is wrong with the user's patterns for kinds of kernels."""
-    from tracelane.core.tables.kinds import patterns_of
-
-    return [f"{path}: {complaint}" for complaint in patterns_of(values)[1]]

@@ -45,7 +45,6 @@ class Recent(Generic[K, T]):
     """The newest results of jobs by key, so that going back to one shows it at once."""
 
     def __init__(self, room: int) -> None:
-        """Hold this many results at most."""
         self._room = room
         self._results: dict[K, T] = {}
 

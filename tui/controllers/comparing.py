@@ -24,8 +24,6 @@ BOTH: Final = 2
 
 
 class CompareController(Controller):
-    """Commands that compare, and choose what is compared."""
-
     @does("compare")
     def do_compare(self) -> None:
         """Ask for the two ranges A and B; the step or range chosen last is proposed as A."""

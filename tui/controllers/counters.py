@@ -36,8 +36,6 @@ from .panels import PanelController
 
 
 class CounterController(Controller):
-    """Commands for computed lanes."""
-
     def follow_clocks(self) -> None:
         """Compute the queue lanes again where the clocks of their devices have changed."""
         base, clocks = self.store.trace.below_logs, self.store.session.clocks
@@ -126,8 +124,6 @@ class AnsweredQuery(NamedTuple):
 
 
 class QueryController(Controller):
-    """Commands and contents of the panels of queries."""
-
     def __init__(self, app: Stage, panels: PanelController) -> None:
         super().__init__(app)
         self.panels = panels

@@ -131,7 +131,6 @@ class DrawingController(Controller):
         self.app.jobs.ask("what is absent", lambda _: absent(trace), have)
 
     def share_room(self) -> None:
-        """Share the screen's lines out anew."""
         main = self.app.main if self.app.composed else None
         if isinstance(main, MainScreen):
             session = self.store.session
@@ -333,7 +332,6 @@ class DrawingController(Controller):
         return strips._replace(path=int(self.path is not None))
 
     def _is_empty(self, session: Session) -> bool:
-        """Tell whether the panel has nothing to show."""
         nothing = session.selection is None and not on_log(self.store.trace, session)
         return nothing and session.panel == "details"
 

@@ -39,8 +39,6 @@ Key = tuple[tuple[int, int] | None, Clocks, str]
 
 
 class FindingsController(Controller):
-    """Commands and contents of the findings."""
-
     def __init__(self, app: Stage, panels: PanelController, selection: SelectionController) -> None:
         super().__init__(app)
         self.panels = panels

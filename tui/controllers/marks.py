@@ -23,8 +23,6 @@ NO_MARKS = "no marks: {mark} marks the cursor or the range"
 
 
 class MarkController(Controller):
-    """Commands of marks."""
-
     def __init__(self, app: Stage) -> None:
         super().__init__(app)
         self.read()

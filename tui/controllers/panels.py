@@ -50,8 +50,6 @@ def event_arguments_of(trace: Trace, thing: Thing) -> Arguments:
 
 
 class PanelController(Controller):
-    """Commands of the panel."""
-
     def __init__(self, app: Stage) -> None:
         super().__init__(app)
         self._states: DrawnStates | None = None

@@ -29,7 +29,6 @@ class PathController(Controller):
     """Commands of the critical path of the range, else of the step at the cursor, else of all."""
 
     def __init__(self, app: Stage, drawing: DrawingController) -> None:
-        """Begin without a path."""
         super().__init__(app)
         self.drawing = drawing
         self._path: DrawnPath | None = None

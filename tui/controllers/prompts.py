@@ -31,8 +31,6 @@ NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 
 
 class PromptController(Controller):
-    """Commands that open a line, a list or a screen."""
-
     def commands(self) -> Commands:
         """Return what carries out each of its commands; those that are typed ask for their argument."""
         typed = {entry.id: partial(self.ask_for, entry.id) for entry in COMMANDS if entry.is_typed}
@@ -57,7 +55,6 @@ class PromptController(Controller):
         self.app.main.set_focus(self.app.main.query_one(LaneCanvas))
 
     def answered(self, message: Prompt.Answered) -> None:
-        """Carry out what was typed."""
         self.left()
         self.app.say("")
         run = self._run_line if message.purpose == "command-line" else self.app.verbs[message.purpose]

@@ -33,7 +33,6 @@ class ReloadController(Controller):
     watch_period_s: ClassVar[float] = PERIOD_S
 
     def __init__(self, app: Stage) -> None:
-        """Start without files to watch."""
         super().__init__(app)
         # Columns that the first picture was drawn of, before there was an App, are being checked already.
         self.verification = self.store.trace.defer_checks()
@@ -47,14 +46,12 @@ class ReloadController(Controller):
         self.store.trace.defer_checks(self.verification)
 
     def begin_watch(self) -> None:
-        """Begin to watch the files of the trace."""
         self._watch = Watch(self.store.trace.states_read(), self.watch_period_s)
         if self._watch.watches:
             self.app.set_interval(self.watch_period_s, self._look_at_changes)
         self.verification_changed()  # the thread may have been done before there was anybody to tell
 
     def close(self) -> None:
-        """Stop watching files."""
         if self._watch is not None:
             self._watch.close()
         self.verification.close()

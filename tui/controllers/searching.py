@@ -52,7 +52,6 @@ class SearchController(Controller):
     """Commands that search and filter; what they found lasts until something else is asked for."""
 
     def __init__(self, app: Stage) -> None:
-        """Begin with no line open."""
         super().__init__(app)
         self.asks_titles = False  # whether an expression is being looked for in the titles of lanes
         self._before: Session | None = None  # what was seen before a line was opened
@@ -223,7 +222,6 @@ class SearchController(Controller):
             self.app.say(str(refusal))
 
     def stop_titles(self) -> None:
-        """Stop asking lanes for their titles."""
         self.asks_titles = False
         self.app.jobs.cancel("titles")
         self.app.say("stopped")

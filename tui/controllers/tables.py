@@ -38,7 +38,6 @@ class TableController(Controller):
     """Commands and contents of the panels of tables and call trees."""
 
     def __init__(self, app: Stage, panels: PanelController) -> None:
-        """Hold what was computed last."""
         super().__init__(app)
         self.panels = panels
         self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(MOST_TABLES)

@@ -137,12 +137,12 @@ class LaneCanvas(TimeArea, can_focus=True):
         width = self.size.width
         if self._session is None or self._reader is None or self._look is None or y >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        session, look = self._session, self._look
-        if not self._has_arrows(session):
+        session, look, weaver = self._session, self._look, self._weaver
+        if weaver is None or not (session.flows or weaver.selected(session.selection).drawn):
             line = line_segments(self._lines[y], self._reader, session, look)
             return Strip(framed(line, y in self._thumb, look), width)
-        if self._segments is None and self._weaver is not None and self._layout_lines is not None:
-            self._segments = self._weaver.lines(self._lines, self._layout_lines, session, look)
+        if self._segments is None and self._layout_lines is not None:
+            self._segments = weaver.lines(self._lines, self._layout_lines, session, look)
         return Strip(self._segments[y] if self._segments else [], width)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -152,10 +152,6 @@ class LaneCanvas(TimeArea, can_focus=True):
             for line_filter in super().get_line_filters()
             if not isinstance(line_filter, ANSIToTruecolor)
         ]
-
-    def _has_arrows(self, session: Session) -> bool:
-        weaver = self._weaver
-        return weaver is not None and (session.flows or bool(weaver.selected(session.selection).drawn))
 
     @property
     def flows_seen(self) -> Arrows:

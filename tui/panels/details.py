@@ -168,7 +168,10 @@ def _slice(
         *_flow_fields(trace, detail.id),
         Field("event", format_count(detail.id.ordinal) + end_event),
     ]
+    from tracelane.core.tables.explain import explain  # the first picture is drawn without it
+
     links = trace.chain(detail.id)
+    entry = explain(detail.name, trace, detail.id.source)
     return Details(
         short_name(detail.name),
         detail.name,
@@ -176,7 +179,7 @@ def _slice(
         _chain(links, detail.id),
         _remarks(detail),
         around=around_of(trace, detail, links),
-        means=_means(trace, detail),
+        means="" if entry is None else f"{entry.line} ({entry.source})",
         lead=len(lead),
     )
 
@@ -193,13 +196,6 @@ def _waiting_fields(
         return []
     share = int(waits[0]) / max(1, detail.duration)
     return [Field("waits for a peer", f"{format_ns(int(waits[0]))} · {share:.0%} of it")]
-
-
-def _means(trace: Trace, detail: SliceDetail) -> str:
-    from tracelane.core.tables.explain import explain  # the first picture is drawn without it
-
-    entry = explain(detail.name, trace, detail.id.source)
-    return "" if entry is None else f"{entry.line} ({entry.source})"
 
 
 def _remarks(detail: SliceDetail) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class TerminalDriver(LinuxDriver):
         self._suspended = False
         host = app.host if isinstance(app, BoundedApp) else Host()
         self._guard, self._first_screen = host.guard, host.screen
-        self._output = Output(sys.__stderr__ or sys.stderr, self._hung_up)
+        self._output = Output(sys.__stderr__ or sys.stderr, partial(self._end, signal.SIGHUP))
         self._file: Any = self._output
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread
@@ -220,9 +220,6 @@ class TerminalDriver(LinuxDriver):
             super().run_input_thread()
         except OSError:
             self._output.let_go()
-
-    def _hung_up(self) -> None:
-        self._end(signal.SIGHUP)
 
     def _end(self, number: int) -> None:
         self.process_message(self.Ended(SIGNALLED + number))

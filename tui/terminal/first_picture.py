@@ -76,15 +76,11 @@ def screen_of(descriptor: int, config: Config, environment: Mapping[str, str]) -
         width, height = os.get_terminal_size(descriptor)
     except OSError:
         return None
-    depth = depth_of(_colours(environment), no_color=False)
+    colours = "truecolor"  # as rich calls them
+    if environment.get("COLORTERM", "").strip().lower() not in ("truecolor", "24bit"):
+        colours = _COLOURS.get(environment.get("TERM", "").strip().lower().rpartition("-")[2], "standard")
+    depth = depth_of(colours, no_color=False)
     return Screen(width, height, depth, surface, glyphs_for(), eighths(config.eighths, environment))
-
-
-def _colours(environment: Mapping[str, str]) -> str:
-    """Return what rich calls the colours of a terminal."""
-    if environment.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit"):
-        return "truecolor"
-    return _COLOURS.get(environment.get("TERM", "").strip().lower().rpartition("-")[2], "standard")
 
 
 def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:

@@ -29,7 +29,6 @@ class Bar(Widget):
         self.set_reactive(Bar.pieces, tuple(pieces))
 
     def render(self) -> Text:
-        """Put in as many pieces as there is room for."""
         return fit_pieces(self.pieces, self.size.width)
 
 
@@ -62,7 +61,6 @@ class Footer(Widget):
         self.set_reactive(Footer.keys, tuple(keys))
 
     def render(self) -> Text:
-        """Draw as many keys as there is room for."""
         style = self.get_component_rich_style("footer--key", partial=True)
         return fit_pieces(
             [Text.assemble((key, style), " ", title) for key, title in self.keys], self.size.width
@@ -120,7 +118,6 @@ class MessageLine(Widget):
     watch_answer = watch_hovered = watch_notices = _show
 
     def render(self) -> Text:
-        """Draw all of it, on as many lines as it takes."""
         if self._is_hover:  # a line, whatever it names: nothing moves under the mouse
             return Text(self.text, no_wrap=True, overflow="ellipsis")
         text = Text(self.text, overflow="fold")
