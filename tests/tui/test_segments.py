@@ -11,7 +11,6 @@ from rich.segment import Segment
 from tracelane.core.query.cells import Span
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, fit, fit_middle, glyphs_for, padded
 from tracelane.tui.draw.palette import Depth, Palette
-from tracelane.tui.draw.rows import share_label
 from tracelane.tui.draw.runs import (
     FULL,
     OPEN_LEFT,
@@ -35,6 +34,7 @@ from tracelane.tui.draw.segments import (
     counter_segments,
     levels_of,
     mark_segments,
+    share_label,
     slice_segments,
 )
 

@@ -45,7 +45,7 @@ from .runs import (
     SliceRow,
     slice_runs,
 )
-from .segments import COUNT_FROM, compact_count, levels_of
+from .segments import COUNT_FROM, compact_count, levels_of, share_label
 from .states import DrawnStates, state_row, with_gaps, with_waits
 from .things import thing_by_id
 
@@ -64,8 +64,6 @@ number.
 """
 
 
-ABOUT = "≈"
-"""Stands before a share that was estimated from a sample of the slices."""
 GAP = -1
 """The index of a selected gap: no slice has it."""
 
@@ -172,21 +170,17 @@ class RowReader:
         if isinstance(row, BusyRow):
             self._rows.move_to_end(key)
             return row
-        busiest = [self.trace.lanes[number] for number in lanes]
+        stands_for = busiest = [self.trace.lanes[number] for number in lanes]
         if len(busiest) > BUSY_LANES:
             busiest = sorted(busiest, key=lambda lane: -lane.slices)[:BUSY_LANES]
-        rows = [
-            (lane.source, lane.rows.start, lane.rows.stop)
-            for lane in map(self.trace.lanes.__getitem__, lanes)
-        ]
         states: Sequence[DeviceState] = ()
         if self._states is not None and self._left is None:
-            states = self._states.of_lanes([self.trace.lanes[number] for number in lanes], clocks)
+            states = self._states.of_lanes(stands_for, clocks)
         if states:
             drawn = state_row(states, self._edges(view, 0).array, part)
         else:
             drawn = self._busy(busiest if part in ("", RANK_PARTS[0]) else [], view, clocks)
-        hits = self.hits_in(rows, view)
+        hits = self.hits_in([(lane.source, lane.rows.start, lane.rows.stop) for lane in stands_for], view)
         if part and hits:  # on the lines with work where they are
             hatched = drawn.hatched or (False,) * view.width
             hits = tuple(
@@ -494,17 +488,6 @@ def _dimmed(run: Run) -> Run:
 
 def _runs_in(row: DrawnRow) -> int:
     return len(row.runs) if isinstance(row, SliceRow) else 0
-
-
-def share_label(share: float, is_exact: bool) -> str:
-    """Return the share of one name in the time of several slices as text, "" where there is no other name."""
-    if share in (0.0, 1.0):
-        return ""
-    percent = round(100 * share)
-    mark = "" if is_exact else ABOUT
-    if is_exact and not 1 <= percent <= 99:
-        mark = "<" if percent < 1 else ">"
-    return f"{mark}{min(99, max(1, percent))} %"
 
 
 def covered_levels(cells: Cells, per_eighth: F64) -> I64:

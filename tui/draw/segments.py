@@ -40,6 +40,8 @@ SAME_LEVEL = re.compile(rb"(.)\1*", re.DOTALL)
 """Neighbouring cells of one level."""
 HIT_STYLE = Style(bold=True, underline=True)
 """Laid over a run in which something searched for lies: seen on every colour, and without colours."""
+ABOUT = "≈"
+"""Stands before a share that was estimated from a sample of the slices."""
 COUNT_FROM = 6
 """Runs of fewer cells do not say what slices they stand for."""
 LEAST_NAME = 8
@@ -235,6 +237,17 @@ def _many_label(count: int, label: str, share: str, width: int, glyphs: Glyphs) 
     if tail and room >= min(LEAST_NAME, cell_len(short)):
         return glyphs.many + fit(short, room, glyphs.ellipsis) + fit(tail, width - 1 - room)
     return fit(glyphs.many + short, width, glyphs.ellipsis)
+
+
+def share_label(share: float, is_exact: bool) -> str:
+    """Return the share of one name in the time of several slices as text, "" where there is no other name."""
+    if share in (0.0, 1.0):
+        return ""
+    percent = round(100 * share)
+    mark = "" if is_exact else ABOUT
+    if is_exact and not 1 <= percent <= 99:
+        mark = "<" if percent < 1 else ">"
+    return f"{mark}{min(99, max(1, percent))} %"
 
 
 def compact_count(count: int) -> str:
