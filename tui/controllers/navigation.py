@@ -24,8 +24,6 @@ from .searching import SearchController
 
 
 class NavigationController(Controller):
-    """Commands that leave something."""
-
     def __init__(
         self, app: Stage, searching: SearchController, panels: PanelController, queries: QueryController
     ) -> None:
@@ -76,7 +74,6 @@ class NavigationController(Controller):
         return [(what, close) for holds, what, close in steps if holds]
 
     def _top(self) -> list[tuple[bool, str, Callable[[], object]]]:
-        """Return what lies on top of the lanes."""
         return [
             (self.app.maximised, "smaller panel", self._unmaximise),
             (self.store.session.panel == "legend", "close legend", self.panels.do_legend),
@@ -86,7 +83,6 @@ class NavigationController(Controller):
         self.app.maximised = False
 
     def escape_text(self) -> str:
-        """Return what Esc would do now, empty for nothing."""
         return next((what for what, _ in self.closers()), "")
 
     @does("close")
@@ -131,8 +127,6 @@ class NavigationController(Controller):
 
 
 class MouseController(Controller):
-    """Answers to the timeline's messages."""
-
     def answer(self, message: messages.TimelineMessage) -> None:
         trace, session, lines = self.store.trace, self.store.session, self.store.now.lane_lines
         match message:

@@ -37,8 +37,6 @@ LINES_AROUND = 3
 
 
 class SaveController(Controller):
-    """Commands that copy the view or write it to a file."""
-
     @does("copy-table")
     def do_copy_table(self) -> None:
         table, order = self._table_on_show()
@@ -176,5 +174,4 @@ def save_new_file(path: Path, text: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return why a file could not be written."""
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)

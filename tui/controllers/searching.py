@@ -229,7 +229,6 @@ class SearchController(Controller):
     # -- finding --------------------------------------------------------------------------------------------
 
     def search_again(self) -> None:
-        """Find anew what the session searches for and filters by."""
         session, state = self.store.session, self._state
         if state.hits is not None and state.hits.filter.text != session.search:
             state = state._replace(hits=None)

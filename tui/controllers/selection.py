@@ -37,8 +37,6 @@ MOST_FRAMES = 200
 
 
 class SelectionController(Controller):
-    """Commands that select, and show the source of what is selected."""
-
     def __init__(self, app: Stage) -> None:
         """Start without a list of work; it is made when its command is first given."""
         super().__init__(app)

@@ -35,8 +35,6 @@ Key: TypeAlias = tuple[object, ...]
 
 
 class TableController(Controller):
-    """Commands and contents of the panels of tables and call trees."""
-
     def __init__(self, app: Stage, panels: PanelController) -> None:
         super().__init__(app)
         self.panels = panels
@@ -46,7 +44,6 @@ class TableController(Controller):
         self._takes_arrows = False  # whether they are to have the arrows once they are listed
 
     def commands(self) -> Commands:
-        """Return what shows each tab and each panel."""
         tabs = {f"panel-{tab.name}": partial(self._turn_to, tab) for tab in TABS}
         panels = {f"panel-{name}": partial(self._show_panel, name) for name in PANELS}
         return panels | tabs
