@@ -85,8 +85,9 @@ def test_opening_is_measured(tmp_path: Path) -> None:
     (facts,) = json.loads(saved.read_text())["reopening"]
     assert facts["to_picture"]["median_ms"] > 0 and facts["reopened"]["median_ms"] > 0
     assert facts["processor_time"]["median_ms"] > 0 and facts["leaving"]["median_ms"] > 0
-    assert facts["reopened"]["processor_ms"] > 0 and facts["reopened"]["times_numpy"] > 0
-    for what in ("imports to picture", "command to picture"):
+    for picture in (facts["reopened"], facts["drawn"]):
+        assert picture["processor_ms"] > 0 and picture["times_numpy"] > 0
+    for what in ("imports to picture", "command to picture as left", "command to picture drawn anew"):
         assert f"| {what}, {report.mb(facts['bytes'])} |" in printed
     assert run("--from", str(saved)) == printed
 
