@@ -48,6 +48,8 @@ WORTH_IT = 16 << 20
 SEVERAL_WORTH_IT = 8 << 20
 """The same of several files."""
 WAIT_S = 0.1
+TRIES = 5
+"""So often an index is built that others remove before it is opened."""
 
 
 def ingest_index(
@@ -67,7 +69,7 @@ def ingest_index(
     done = index_all([job], options, progress=progress, cancelled=cancelled)
     for error in done.failed.values():
         raise error
-    return opened_index(source, job.location.with_events(done.events))
+    return opened_index(source, job.location.with_events(done.events), options)
 
 
 def index_all(
@@ -118,16 +120,20 @@ def find_index(source: Source, options: IndexOptions = DEFAULT_OPTIONS) -> Index
     return IndexJob.of(source, location) if index is None else index
 
 
-def opened_index(source: Source, location: IndexLocation) -> Index:
-    """Return the index that was just committed; CacheError where it cannot be opened."""
-    try:
-        index = _opened(location, source)
-    except DamagedIndexError as error:
-        raise WrongIndexError.of(source.path, error.why) from error
-    if index is None:
-        raise CacheError(f"the index of {source.path} in {location.folder} cannot be read: it is gone")
-    index.is_new = True
-    return index
+def opened_index(source: Source, location: IndexLocation, options: IndexOptions = DEFAULT_OPTIONS) -> Index:
+    """Return the index that was just committed, built again where another process has made room with it;
+    CacheError where it cannot be opened.
+    """
+    for _ in range(TRIES):
+        try:
+            index = _opened(location, source)
+        except DamagedIndexError as error:
+            raise WrongIndexError.of(source.path, error.why) from error
+        if index is not None:
+            index.is_new = True
+            return index
+        build_index(source, location, options, progress=no_progress, cancelled=never)
+    raise CacheError(f"the index of {source.path} in {location.folder} cannot be read: it is gone")
 
 
 def cached_index(source: Source, index_dir: Path | None = None) -> Index | None:

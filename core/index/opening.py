@@ -159,7 +159,7 @@ class OpenedFiles:
             n for n, (_, one) in enumerate(states) if not isinstance(one, IndexJob | UnreadableError)
         ]
         """Positions in `members` of the files whose indexes are there, in the order in which they came."""
-        self._index_dir = options.index_dir
+        self._options = options
         self._opened = 0  # of the indexes that were written
         self._events: list[str] = []
         for position in list(self.ready):
@@ -207,9 +207,10 @@ class OpenedFiles:
     def _open(self, position: int, job: IndexJob) -> None:
         try:
             source = current_source(job.source)
-            unchanged = source is job.source
-            location = job.location if unchanged else locate(dict(source.fingerprint), self._index_dir)
-            self.indexes[position] = opened_index(source, location)
+            location = job.location
+            if source is not job.source:
+                location = locate(dict(source.fingerprint), self._options.index_dir)
+            self.indexes[position] = opened_index(source, location, self._options)
         except TracelaneError as error:
             self.failed[position] = error
             return
