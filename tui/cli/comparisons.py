@@ -116,7 +116,11 @@ def run_diff(options: TraceOptions, as_tree: bool) -> None:
         options.form,
         json=lambda _: _diff_json(result, limit, failed),
         text=lambda _: [_diff_text(tables, titles, limit or COMPARED_ROWS)],
-        md=lambda listing: [_markdown_titles(titles), *emit(listing, "md")],
+        md=lambda listing: [
+            *(f"{side}  {markdown_words(title)}\n" for side, title in titles),
+            "\n",
+            *emit(listing, "md"),
+        ],
     )
     results = threshold.results(gated)
     report_results("tracelane diff", results, options.junit, options.github)
@@ -149,10 +153,6 @@ def _diff_text(tables: Sequence[Table], titles: Sequence[tuple[str, str]], limit
     for table in rest:
         texts.append(as_text(table, limit=limit) if len(table) else f"{table.title}: nothing changed")
     return "\n\n".join(texts)
-
-
-def _markdown_titles(titles: Sequence[tuple[str, str]]) -> str:
-    return "".join(f"{side_name}  {markdown_words(title)}\n" for side_name, title in titles) + "\n"
 
 
 def _diff_json(result: Difference, limit: int | None, failed: list[MetricChange]) -> Iterator[str]:

@@ -149,7 +149,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing needs the threads that numpy would start
     atexit.register(gc.freeze)  # to look for garbage in what ends with the process takes 30 ms
     for stream in (sys.stdout, sys.stderr):
-        _never_refuse(stream)
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")  # what the locale cannot write comes out as `?` and ends nothing
     try:
         code = _run_healing(arguments)
         sys.stdout.flush()
@@ -259,13 +260,6 @@ def _fail(message: str, code: int) -> int:
         print_text(traceback.format_exc(), end="", error=True)
     print_text(f"tracelane: {safe(' '.join(message.split()))}", error=True)
     return code
-
-
-def _never_refuse(stream: TextIO) -> None:
-    """Let a character that the locale cannot write come out as `?` instead of ending the program."""
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
 
 
 def _let_go(stream: TextIO) -> None:

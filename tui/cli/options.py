@@ -179,14 +179,6 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     ctx.meta[f"tracelane.{param.name}"] = value
 
 
-def _chosen_form(ctx: click.Context, _: click.Parameter, form: str) -> str:
-    return "json" if ctx.meta.get("tracelane.json") else form
-
-
-def _one_path(_: click.Context, __: click.Parameter, path: str) -> tuple[str, ...]:
-    return (path,)
-
-
 def _check_zone(_: click.Context, __: click.Parameter, zone: str | None) -> str | None:
     if zone:
         from tracelane.tui.times import zone_of
@@ -236,7 +228,7 @@ def form_option(*more: str) -> click.Option:
         type=click.Choice(["text", *FORMS, *more]),
         default="text",
         show_default=True,
-        callback=_chosen_form,
+        callback=lambda ctx, _, form: "json" if ctx.meta.get("tracelane.json") else form,
         help="How to print it.",
     )
 
@@ -426,7 +418,7 @@ _PRINTED = (
 )
 OPTIONS: Mapping[str, click.Parameter] = {
     "traces": _paths("TRACE…", nargs=-1),
-    "trace": _paths("TRACE", callback=_one_path),
+    "trace": _paths("TRACE", callback=lambda _, __, path: (path,)),
     "sides": _paths("A… B", nargs=-1),
     "form": form_option(),
     **{

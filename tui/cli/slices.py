@@ -7,7 +7,7 @@ import gc
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -205,7 +205,7 @@ def run_sql(
             Printout("sql", rows),
             options.form,
             json=lambda _: _answer_json(answer, scope, limit),
-            csv=lambda _: _answer_csv(answer, limit),
+            csv=lambda _: map(csv_line, chain([answer.columns], islice(answer.rows, limit))),
         )
 
 
@@ -230,9 +230,3 @@ def _answer_json(answer: QueryAnswer, scope: str, limit: int | None) -> Iterator
     columns = [{"name": key, "unit": unit_of_column(key)} for key in answer.columns]
     rows = (dict(zip(answer.columns, row)) for row in islice(answer.rows, limit))
     return json_pieces("sql", scope, 0, {"rows": JsonTable(columns, rows)})
-
-
-def _answer_csv(answer: QueryAnswer, limit: int | None) -> Iterator[str]:
-    yield csv_line(answer.columns)
-    for row in islice(answer.rows, limit):
-        yield csv_line(row)

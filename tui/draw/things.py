@@ -46,8 +46,11 @@ class Thing:
 def thing_by_id(trace: Trace, clocks: Clocks, identity: Selectable) -> Thing | None:
     """Return the thing with an identity; None if the trace does not have it."""
     if isinstance(identity, GapId):
+        from tracelane.core.tables.gap import gap_ended_by  # not for the first picture
+
         ends_it = trace.find(SliceId(identity.source, identity.ordinal))
-        return None if ends_it is None else gap_in(trace, clocks, *ends_it)
+        bounds = None if ends_it is None else gap_ended_by(trace, *ends_it, clocks)
+        return None if bounds is None else gap_thing(trace, bounds)
     if isinstance(identity, SliceId):
         row_and_index = trace.find(identity)
     else:
@@ -64,14 +67,6 @@ def thing_in(trace: Trace, clocks: Clocks, row: Row, index: int | None) -> Thing
     else:
         identity = InstantId(row.source, trace.ordinal(row, index))
     return Thing(identity, trace.lanes[row.lane], row, index, *trace.bounds(row, index, clocks))
-
-
-def gap_in(trace: Trace, clocks: Clocks, row: Row, at: int) -> Thing | None:
-    """Return the gap that the slice at an index within a row ends, as a thing with that slice's index."""
-    from tracelane.core.tables.gap import gap_ended_by  # not for the first picture
-
-    bounds = gap_ended_by(trace, row, at, clocks)
-    return None if bounds is None else gap_thing(trace, bounds)
 
 
 def gap_thing_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:

@@ -9,7 +9,7 @@ from typing import Any
 from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_moment, format_ns, origin_text, ts_text
-from tracelane.core.tables.findings.finding import Evidence, Finding, Findings
+from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
 from tracelane.core.tables.table import Tables
 from tracelane.tui.text.table import TableStyle, table_text
@@ -54,7 +54,8 @@ def finding_lines(finding: Finding, width: int, origin: int, threshold: bool = F
     """Yield one finding's sentence, evidence and help; with `threshold` also when and why its rule speaks."""
     yield from wrap(f"{safe(finding.text)}.", width)
     for evidence in finding.evidence:
-        yield from wrap(f"- {evidence_text(evidence, origin)}", width, subsequent_indent="  ")
+        length, moment = format_ns(evidence.end - evidence.start), place_text(evidence.start - origin, origin)
+        yield from wrap(f"- {safe(evidence.label)}: {length} at {moment}", width, subsequent_indent="  ")
     yield from wrap(f"helps: {finding.helps}", width, subsequent_indent="  ")
     if threshold:
         yield from wrap(f"reported when {finding.threshold}", width, subsequent_indent="  ")
@@ -62,17 +63,10 @@ def finding_lines(finding: Finding, width: int, origin: int, threshold: bool = F
 
 
 def place_text(start: int, origin: int) -> str:
-    """Return where evidence stands that starts so long after the origin; far off the time of the file."""
-    return ts_text(start + origin) if abs(start) >= FAR_NS else format_moment(start)
-
-
-def evidence_text(evidence: Evidence, origin: int) -> str:
-    """Return what a piece of evidence is and where: "longest idle gap: 3.2 ms at +12.5 ms".
-
-    Far from the origin that would be days and hours: then the time as it stands in the file.
+    """Return where evidence stands that starts so long after the origin. Far from it that would be days and
+    hours: then the time as it stands in the file.
     """
-    start, length = evidence.start - origin, evidence.end - evidence.start
-    return f"{safe(evidence.label)}: {format_ns(length)} at {place_text(start, origin)}"
+    return ts_text(start + origin) if abs(start) >= FAR_NS else format_moment(start)
 
 
 def doctor_text(tables: Tables, width: int, order: I64 | None = None, limit: int | None = None) -> str:

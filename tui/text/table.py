@@ -90,15 +90,11 @@ def table_text(
     else:
         lines.append(safe(empty))
     for note in notes:
-        lines += [
-            style.painted(DIM, line) for line in (_wrapped(note, style.width) if style.cuts else [note])
-        ]
+        parts = [note]
+        if style.cuts and len(note) > style.width:  # cut at words
+            parts = wrap(note, style.width, break_long_words=False, break_on_hyphens=False)
+        lines += [style.painted(DIM, part) for part in parts]
     return "\n".join(lines)
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    """Return a note as lines that fit, cut at words."""
-    return wrap(text, width, break_long_words=False, break_on_hyphens=False) if len(text) > width else [text]
 
 
 def _bars(
