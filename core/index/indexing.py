@@ -132,7 +132,8 @@ def opened_index(source: Source, location: IndexLocation, options: IndexOptions 
         if index is not None:
             index.is_new = True
             return index
-        build_index(source, location, options, progress=no_progress, cancelled=never)
+        if not location.exists():
+            build_index(source, location, options, progress=no_progress, cancelled=never)
     raise CacheError(f"the index of {source.path} in {location.folder} cannot be read: it is gone")
 
 

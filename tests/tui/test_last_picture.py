@@ -87,6 +87,16 @@ def test_at_once(trace: Path) -> None:
         assert line.received.count(b"Stream 0") == 1
 
 
+def test_over_another_connection(trace: Path) -> None:
+    """Over SSH it is there again, though each connection has other ports and terminals."""
+    for port in ("1", "2"):
+        with viewer(trace, SSH_CONNECTION=f"10.0.0.1 {port} 10.0.0.2 22", SSH_TTY=f"/dev/pts/{port}") as line:
+            line.wait_until(lambda: line.questions > 0, "the viewer's first frame")
+            picture = picture_in(line)
+    assert picture == shown_at_once(trace, SSH_CONNECTION="10.0.0.1 3 10.0.0.2 22", SSH_TTY="/dev/pts/3")
+    assert shown_at_once(trace) == b""
+
+
 def other_mark(trace: Path) -> None:
     opened = open_trace([trace], index_dir=trace.parent / "index")
     keep_marks(opened, [Mark(opened.span[0], opened.span[0], "here")])
