@@ -68,7 +68,6 @@ check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict -p tracelane
 	PYTHONPATH=src $(BIN)/lint-imports
-	$(BIN)/python tests/budgets.py
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_walls.py tests/test_build_files.py
 
 sanitize: $(NATIVE)  ## test and fuzz the native core with its C code under ASan and UBSan

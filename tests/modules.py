@@ -6,7 +6,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from tests.budgets import ROOT
+from tests.corpus import ROOT
 
 
 @cache

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.budgets import ROOT
+from tests.corpus import ROOT
 from tests.modules import files_of, tree_of
 
 LIBRARIES = frozenset({"Segment"})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.budgets import ROOT
+from tests.corpus import ROOT
 from tests.modules import at, files_of, tree_of
 from tracelane.tui.cli.commands import COMMANDS
 
