@@ -67,7 +67,8 @@ def traces() -> list[list[Path]]:
         for path in (sorted(folder.glob("*.json*")) if folder.is_dir() else [])
     ]
     ranks = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
-    return [*([path] for path in singles), sorted(ranks.glob("*"))]
+    groups = [sorted(ranks.glob("*"))] if ranks.is_dir() else []
+    return [*([path] for path in singles), *groups]
 
 
 def cells(segments: list[Segment], titles: int) -> Iterator[tuple[str, Segment]]:
