@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
@@ -104,3 +105,29 @@ def test_parameters_of_all_kinds_count() -> None:
     """Positional, named and collecting parameters count, the object itself does not."""
     function = ast.parse("def draw(self, a, /, b, *c, d=1, **e): pass").body[0]
     assert isinstance(function, ast.FunctionDef) and _parameters(function) == ["a", "b", "c", "d", "e"]
+
+
+COMPOUND = re.compile(r"_?(?:[A-Z][a-z0-9]+){2,}")
+"""A class name that is no word of the language, such as `PacketTrack`."""
+
+
+def _sentences(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield (text, line) of the literals with several words, docstrings, types and style sheets aside."""
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr | ast.AnnAssign)}
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and id(node) not in silent else None
+        if isinstance(text, str) and " " in text and "{" not in text:
+            yield text, node.lineno
+
+
+@pytest.mark.slow
+def test_no_text_names_a_class() -> None:
+    """What people read has no name of a class of ours in it, as a mass renaming would leave there."""
+    classes = {name for name in _defined() if COMPOUND.fullmatch(name)}
+    texts = (
+        at(path, line, text)
+        for path in files_of()
+        for text, line in _sentences(tree_of(path))
+        if classes & set(re.findall(r"\w+", text))
+    )
+    assert not list(texts)

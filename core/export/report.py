@@ -23,7 +23,7 @@ from ..tables.metrics import percentile
 from ..tables.registry import BY_NAME
 from ..tables.scope import Scope
 from ..tables.step_spans import StepSpans, step_spans
-from ..tables.steps import step_groups, steps
+from ..tables.steps import analyse_steps
 from ..tables.table import Table
 from .formats import as_markdown
 from .html_page import flame, page_end, page_head, page_table
@@ -143,10 +143,11 @@ def _environment(scope: Scope) -> str:
 
 
 def _steps(scope: Scope) -> str:
-    table = steps(scope)
+    tables = analyse_steps(scope)
+    table = tables["steps"]
     if not len(table):
         return "## Steps\n\n" + "\n".join(map(markdown_words, table.notes))
-    return _table("Steps", table, "", STEPS) + "\n\n" + _bare(as_markdown(step_groups(table)))
+    return _table("Steps", table, "", STEPS) + "\n\n" + _bare(as_markdown(tables["groups"]))
 
 
 def _against(titles: Sequence[tuple[str, str]], tables: Sequence[Table]) -> str:

@@ -232,7 +232,7 @@ class PacketEvents:
     def _track(self, uuid: int) -> PacketTrack:
         if uuid not in self._tracks and len(self._tracks) >= MOST_TRACKS:
             raise WireError(f"more than {MOST_TRACKS:,} tracks")
-        return self._tracks.setdefault(uuid, PacketTrack(name="" if uuid else "Default PacketTrack"))
+        return self._tracks.setdefault(uuid, PacketTrack(name="" if uuid else "Default Track"))
 
     def _describe(self, message: bytes) -> Iterator[bytes]:
         """Take a TrackDescriptor; yield the names it gives to processes and threads."""

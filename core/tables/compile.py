@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -167,14 +166,15 @@ RECOMPILED = schema_from("""
     recompiled: Compiled again; not drawn;
     rank: id, frame: id, runs: object = compilations
 """)
+COMPILATION = "compilation"
 WROTE = "Dynamo wrote what it compiled"
 SIGNS = (
     (REGION, REGION, None, "code that Dynamo compiled ran"),
     ("CompiledFxGraph", GRAPH, GRAPH_HASH, "Inductor's code for a graph ran"),
     (FUNCTION, FUNCTION, FUNCTION_NAME, "AOTAutograd's graphs ran, forward or backward"),
     (LOOKUP, LOOKUP, None, "Dynamo looked for compiled code of a frame"),
-    ("compilation", "(dynamo_timed)", COMPILERS, "compilation happened in the trace"),
-    ("compilation", "entire_", ENTIRE, WROTE),
+    (COMPILATION, "(dynamo_timed)", COMPILERS, "compilation happened in the trace"),
+    (COMPILATION, "entire_", ENTIRE, WROTE),
 )
 RAN = (REGION, "CompiledFxGraph", FUNCTION)
 """The signs that compiled code ran; each of the others may be there without it."""
@@ -182,6 +182,7 @@ CPU_KERNELS = (
     "Inductor's kernels for the CPU leave no events: their time is that of the CompiledFxGraph around them"
 )
 APPLIED = "torch.compile is applied"
+ONLY_COMPILED = "torch.compile is applied: it compiled, and no code that it made ran in what is looked at"
 DYNAMOS_OWN = "this is Dynamo's own file: it says what was compiled, not whether and how long it ran"
 NOT_APPLIED = "torch.compile is not applied, as far as the trace shows"
 NO_KERNELS = "no kernel with a name of Inductor's ran on a device"
@@ -233,10 +234,9 @@ def compiled(scope: Scope, artefacts: Callable[[], Artefacts] = Artefacts) -> Co
     graphs = [calls(scope, source, GRAPH, GRAPH_HASH) for source in sources]
     rows = [timed(scope, source) for source in sources]
     code = code_table(scope)
-    signs = sign_table(scope, sources, code)
     phases = phase_table(scope, rows)
     return Compiled(
-        replace(signs, totals={**signs.totals, "compile_ns": phases.totals["compile_ns"]}),
+        sign_table(scope, sources, code, phases.totals["compile_ns"]),
         region_table(scope, regions, artefacts() if any(map(len, regions)) else Artefacts()),
         graph_table(scope, graphs),
         step_table(scope, sources),
@@ -253,8 +253,10 @@ def recompiled_table(scope: Scope, frames: Sequence[Recompiled]) -> Table:
     return Table.from_rows(RECOMPILED, scope.text, rows)
 
 
-def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
-    """Return the signs of torch.compile that a scope shows; `code` is its device time by code."""
+def sign_table(scope: Scope, sources: Sequence[int], code: Table, compile_ns: int) -> Table:
+    """Return the signs of torch.compile that a scope shows: `code` is its device time by code, `compile_ns`
+    how long it compiled.
+    """
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int | None]] = []
     again: list[Recompiled] = []
@@ -277,8 +279,9 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
             what = {"name": f"kernels of {row['name']}", "count": row["kernels"], "start_ns": None}
             rows.append({**row, **what, "meaning": "kernels that Inductor wrote ran on a device"})
             jumps.append(code.jump(at) or (0, None))
+    has_compiled = any(row["name"] == COMPILATION for row in rows) or compile_ns > 0
     notes = [_again(one) for one in again]
-    if not rows:
+    if not rows and not has_compiled:
         notes.append(NO_SIGN)
     if kernels and not ran:
         notes.append(ONLY_KERNELS)
@@ -286,10 +289,11 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
         notes.append(NO_KERNELS if len(code) else CPU_KERNELS)
     of_dynamo = any(row["meaning"] == WROTE for row in rows)
     applied = ran or bool(kernels) or of_dynamo
-    notes.insert(0, APPLIED if applied else NOT_APPLIED)
+    notes.insert(0, APPLIED if applied else ONLY_COMPILED if has_compiled else NOT_APPLIED)
     if of_dynamo and not ran:
         notes.append(DYNAMOS_OWN)
-    return Table.from_rows(COMPILE, scope.text, rows, jumps, totals={"applied": applied}, notes=notes)
+    totals = {"applied": applied or has_compiled, "compile_ns": compile_ns}
+    return Table.from_rows(COMPILE, scope.text, rows, jumps, totals=totals, notes=notes)
 
 
 def _again(one: Recompiled) -> str:

@@ -15,6 +15,7 @@ from ..base.errors import UsageError
 from .doctor.doctor import analyse_doctor
 from .findings.finding import Finding
 from .findings.forms import finding_row, saved_findings
+from .frames import text_in_cell
 from .registry import BY_NAME
 from .schema import schema_from
 from .scope import Scope
@@ -35,7 +36,9 @@ CAUSE_KEYS = [column.key for column in CAUSES.columns]
 TRUST = schema_from("""
     trust: What distorts the recording; rule: text, severity: text, count, text: text = what, command: text
 """)
-ANSWERS = schema_from("answers: Answers; question: text, number, answer: object, command: text")
+ANSWERS = schema_from("""
+    answers: Answers; question: text, number, text: text = answer, answer: object (detail), command: text
+""")
 
 
 class Question(NamedTuple):
@@ -135,9 +138,22 @@ def _answers(scope: Scope, question: Question) -> Table:
     rows = []
     for number, row in enumerate(table.rows(order, ANSWER_ROWS), 1):
         answer = {key: _short(row[key]) for key in question.columns}
-        rows.append({"question": question.text, "number": number, "answer": answer, "command": command})
+        text = _short(_sentence(table, row, question.columns))
+        rows.append(
+            {"question": question.text, "number": number, "text": text, "answer": answer, "command": command}
+        )
     notes = [f"{question.text} {len(table):,} rows of {command}"]
     return Table.from_rows(ANSWERS, scope.text, _fitting(rows, ROOM["answers"]), notes=notes)
+
+
+def _sentence(table: Table, row: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """Return columns of a row as people read them: `sgemm, count 12, total 3.2 ms`; names need no heading."""
+    parts = []
+    for column in map(table.column, keys):
+        value = text_in_cell(table, column, row[column.key])
+        is_clear = column.unit == "text" and not value.isdigit()
+        parts.append(value if is_clear else f"{column.title.removesuffix(' %')} {value}")
+    return ", ".join(part for part in parts if part)
 
 
 def _causes(scope: Scope) -> Table:

@@ -418,3 +418,19 @@ def test_no_damage_of_an_artefact_breaks_the_reader(file: Path, tmp_path: Path) 
             result = read_artefacts(str(tmp_path), [])
             assert not result.notes
             assert all(isinstance(line, CodeLine) for one in result.origins.values() for line in one.lines)
+
+
+@pytest.mark.parametrize(
+    ("phase", "note", "compile_ns"),
+    [
+        ("_compile.compile_inner (dynamo_timed)", "it compiled, and no code", 900_000),
+        ("aot_collect_metadata (dynamo_timed)", "it compiled, and no code", 900_000),
+        ("aten::mm", "is not applied", 0),
+    ],
+)
+def test_what_was_compiled_was_applied(phase: str, note: str, compile_ns: int, tmp_path: Path) -> None:
+    """A trace that spends its time compiling says so, also where none of the code ran in it."""
+    signs = compiled(Scope(open_events(tmp_path, [complete(0, 900, phase)]))).signs
+    assert note in signs.notes[0]
+    assert signs.totals == {"applied": compile_ns > 0, "compile_ns": compile_ns}
+    assert any("nothing shows torch.compile" in text for text in signs.notes) == (compile_ns == 0)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.findings_traces import kernel
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens, thinned
 from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
@@ -264,6 +265,16 @@ def test_answers_that_the_events_give(
         first = rows[0]
         own = tuple(first[key][:100] if isinstance(first[key], str) else first[key] for key in keys)
         assert own == tuple(value[:100] if isinstance(value, str) else value for value in expected[0])
+
+
+def test_an_answer_reads_as_a_sentence(tmp_path: Path) -> None:
+    """What people read of an answer has every value of it with its unit, a name first."""
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": [kernel(0, 15, "gemm"), kernel(30, 25, "gemm")]}), "utf-8")
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    row = next(iter(analyse_explain(Scope(trace), "kernel").main.rows()))
+    assert row["answer"] == {"name": "gemm", "count": 2, "total_ns": 40_000, "share": 1.0}
+    assert row["text"] == "gemm, count 2, total 40 µs, share 100.00%"
 
 
 @needs_corpus

@@ -196,6 +196,54 @@ def test_a_moment_and_its_origin_are_trace_time_in_every_form(
             assert origin_text(start) in text.replace("`", "")
 
 
+OFFSET = re.compile(r"[+-](?:[\d,]+ (?:d|h|min) ?)?(?:\d\d (?:h|min) ?)*[\d.]+ (?:ns|µs|ms|s)\b")
+"""A moment as people read it: `+3 h 02 min 01.5 s`."""
+IN_NS = {
+    "d": 86_400 * 10**9,
+    "h": 3600 * 10**9,
+    "min": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "µs": 10**3,
+    "ns": 1,
+}
+
+
+def offset_ns(text: str) -> float:
+    """Return a moment as people read it in ns."""
+    parts = re.findall(r"([\d,.]+) (\w+)", text)
+    return sum(float(number.replace(",", "")) * IN_NS[unit] for number, unit in parts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "{path}"),
+        ("report", "{path}", "--baseline", "{path}"),
+        ("diff", "{path}", "{path}"),
+        ("export", "{path}", "-o", "page.html"),
+        *((row.command, "{path}", "--format", form) for row in ANALYSES for form in ("text", "md", "html")),
+    ],
+    ids=" ".join,
+)
+def test_no_printed_offset_is_longer_than_the_trace(
+    words: tuple[str, ...],
+    demo: tuple[str, str, int, int],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of a trace whose times count from 1970, no report, page or table says that something was years after
+    its begin.
+    """
+    path, index, start, end = demo
+    assert main([word.format(path=path) for word in words] + ["--index-dir", index]) == 0
+    text = capsys.readouterr().out + "".join(page.read_text("utf-8") for page in folder.glob("*.html"))
+    offsets = [offset_ns(match[0]) for match in OFFSET.finditer(text)]
+    assert all(offset <= end - start for offset in offsets)
+    assert offsets or words[0] != "report"
+
+
 @pytest.mark.parametrize("library", ["", "pandas", "pyarrow", "polars"])
 def test_frames_name_what_moments_count_from(library: str, demo: tuple[str, str, int, int]) -> None:
     """Of every table in Python a column is of moments if it is called so, and with the origin beside it they

@@ -17,7 +17,8 @@ from tests.tui.small_file import small_file
 from tracelane.core.export.formats import as_csv, as_json, as_markdown
 from tracelane.core.tables.analysis import Analysis, loaded
 from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.registry import ANALYSES, PANELS, TABS
+from tracelane.core.tables.questions import QUESTIONS
+from tracelane.core.tables.registry import ANALYSES, BY_NAME, PANELS, TABS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 
@@ -68,6 +69,19 @@ def test_every_form_says_the_same(row: Analysis, scope: Scope) -> None:
         assert len(list(csv.reader(io.StringIO(as_csv(table))))) == len(table) + 1
         keys = [column.key for column in table.columns]
         assert len(set(keys)) == len(keys)
+
+
+RUNS = [(row, {}) for row in ANALYSES]
+RUNS += [(BY_NAME["explain"], {"question": question.name}) for question in QUESTIONS]
+
+
+@pytest.mark.parametrize(("row", "options"), RUNS, ids=str)
+def test_what_is_drawn_can_be_read(row: Analysis, options: dict[str, str], scope: Scope) -> None:
+    """A drawn cell is a text, a number, or a list, of which its length says something: never a mapping."""
+    for table in row.run(scope, **options):
+        for column in table.drawn_columns:
+            values = [line[column.key] for line in table.rows()]
+            assert all(isinstance(value, str | int | float | list | tuple | None) for value in values), column
 
 
 @pytest.mark.parametrize("name", PANELS)
