@@ -114,6 +114,11 @@ def read_regular(path: str | Path, most: int) -> bytes:
         return file.read()
 
 
+def stays_in(path: Path, folder: Path) -> bool:
+    """Tell whether a path lies in a folder, or is it, once all links on the way to either are followed."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
 def reason_of(error: OSError) -> str:
     """Return why a file cannot be read or written, as words that follow a colon."""
     if error.errno == errno.ELOOP:

@@ -21,7 +21,6 @@ and from a cache folder of Inductor with inductor-spyre/KERNEL/perf/ideal_cycles
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,11 +31,14 @@ import numpy as np
 
 from ..base.arrays import EMPTY, F64, I64, AnyArray, Intervals, merge
 from ..base.errors import UnreadableError, UsageError
+from ..base.numbers import json_value, whole_number
+from ..base.private import open_regular, reason_of, stays_in
 from ..base.units import count_of
 from ..index.flex import flex_work, is_flex
 from ..index.store import Index
 from ..query.args import arguments_read
 from .frame import Frame
+from .registry import IDEAL
 from .shape import Ask, flagged, n, ratio_of, total
 
 STAMPS = ("TS1", "TS2", "TS3", "TS4", "TS5")
@@ -151,7 +153,7 @@ def _counter(value: object) -> int:
     """Return a counter, which stands as a number or as decimal or hexadecimal text; -1 for anything else."""
     if isinstance(value, str):
         try:
-            value = int(value, 0)
+            value = whole_number(value, 0)
         except ValueError:
             return -1
     return value if type(value) is int and 0 <= value < 1 << 63 else -1
@@ -164,8 +166,7 @@ LINE = re.compile(r"([-\w]+?)(?:-opCat\w+|-NA)?\s+(\d{1,12})\s*$")
 LEFT_OUT = re.compile(r"Precompute|-LxPreload|^Total$")
 EXECUTION = " Cmpt Exec"
 """What FLEX adds to the name of a kernel where it runs."""
-CLOCK = re.compile(r"\d{1,6}(\.\d{1,6})?")
-MOST_FILES, MOST_CYCLES = 5000, 10**12
+MOST_FILES, MOST_CYCLES, MOST_BYTES = 5000, 10**12, 16 << 20
 """More cycles of a call, a quarter of an hour, are no number of a compiler."""
 
 
@@ -174,38 +175,43 @@ class IdealCycles(NamedTuple):
 
     of_call: Mapping[str, set[int]]
     mhz: float = CORE_MHZ
+    notes: tuple[str, ...] = ()
 
 
 NO_CYCLES = IdealCycles({})
 
 
 def parse_ideal(text: str) -> IdealCycles:
-    """Return what "PATH" or "PATH@MHZ" means; UsageError and UnreadableError as `read_ideal_cycles`."""
-    path, _, clock = text.rpartition("@")
-    if not path or not CLOCK.fullmatch(clock):
-        return IdealCycles(read_ideal_cycles(Path(text)))
-    if not float(clock):
+    """Return what "ideal:PATH" or "ideal:PATH@MHZ" means; UsageError and UnreadableError as
+    `read_ideal_cycles`.
+    """
+    match = re.fullmatch(IDEAL, text, re.DOTALL)
+    if match is None or not match["path"]:
+        raise UsageError(f"{text!r} names no file of ideal cycles: ideal:PATH, or ideal:PATH@MHZ")
+    mhz = CORE_MHZ if match["mhz"] is None else float(match["mhz"])
+    if not mhz:
         raise UsageError("a clock of 0 MHz is none")
-    return IdealCycles(read_ideal_cycles(Path(path)), float(clock))
+    return read_ideal_cycles(Path(match["path"]))._replace(mhz=mhz)
 
 
-def read_ideal_cycles(path: Path) -> dict[str, set[int]]:
-    """Return the ideal cycles of each kernel: several where tables disagree (prefill and decoding, say).
+def read_ideal_cycles(path: Path) -> IdealCycles:
+    """Return the ideal cycles of each kernel: several where tables disagree (prefill and decoding, say). The
+    notes name the files of a folder that cannot be read, or lead out of it.
 
     UsageError for a path that is not there, UnreadableError for one without such cycles.
     """
     if not path.exists():
         raise UsageError(f"there is no file or folder {path}")
     try:
-        cycles = _of_folder(path) if path.is_dir() else _of_log(path)
-    except (OSError, ValueError, RecursionError) as error:
+        ideal = _of_folder(path) if path.is_dir() else IdealCycles(_of_log(path))
+    except (OSError, ValueError) as error:
         raise UnreadableError(f"{path}: cannot be read: {error}") from None
-    if not cycles:
+    if not ideal.of_call:
         what = (
             "no inductor-spyre/KERNEL/perf/ideal_cycles.json" if path.is_dir() else "no table of ideal cycles"
         )
-        raise UnreadableError(f"{path}: {what} in it")
-    return cycles
+        raise UnreadableError("; ".join([f"{path}: {what} in it", *ideal.notes]))
+    return ideal
 
 
 def ideal_asks(work: Frame, ideal: IdealCycles) -> tuple[dict[str, tuple[str, Ask]], tuple[str, ...]]:
@@ -220,7 +226,7 @@ def ideal_asks(work: Frame, ideal: IdealCycles) -> tuple[dict[str, tuple[str, As
     per_ns = ratio_of(sums, total(lambda frame: np.where(has, frame.dur, 0)))
     share = Ask(lambda groups: np.asarray(per_ns.of(groups)) * 1000 / ideal.mhz)
     several = sum(len(one) > 1 for one in known)
-    notes = [f"PT share is for cores of {ideal.mhz:g} MHz"]
+    notes = [*ideal.notes, f"PT share is for cores of {ideal.mhz:g} MHz"]
     if several:
         notes.append(f"{count_of(several, 'kernel')} left out: tables of the compiler disagree on the cycles")
     if (values[has] * 1000 / ideal.mhz > work.dur[has]).any():
@@ -240,15 +246,27 @@ def _of_log(path: Path) -> dict[str, set[int]]:
             if BEGINS in line or ENDS in line:
                 is_inside = BEGINS in line
             elif is_inside and (match := LINE.match(line)) and not LEFT_OUT.search(line.split()[0]):
-                cycles.setdefault(match[1], set()).add(int(match[2]))
+                cycles.setdefault(match[1], set()).add(whole_number(match[2]))
     return cycles
 
 
-def _of_folder(path: Path) -> dict[str, set[int]]:
+def _of_folder(path: Path) -> IdealCycles:
     cycles: dict[str, set[int]] = {}
+    notes = []
     files = sorted(path.glob("inductor-spyre/*/perf/ideal_cycles.json"))[:MOST_FILES]
     for file in files:
-        entries = json.loads(file.read_bytes())
+        kernel = file.parent.parent.name
+        try:
+            if not stays_in(file, path):
+                raise ValueError("a link that leads out of the folder")
+            with open(open_regular(file), "rb") as stream:
+                entries = json_value(stream.read(MOST_BYTES))
+        except OSError as error:
+            notes.append(f"ideal cycles of {kernel}: not read: {reason_of(error)}")
+            continue
+        except ValueError as error:
+            notes.append(f"ideal cycles of {kernel}: not read: {error}")
+            continue
         numbers = [
             (str(entry.get("op_category")), entry["ideal_cycles"])
             for entry in (entries if isinstance(entries, list) else [entries])
@@ -258,5 +276,5 @@ def _of_folder(path: Path) -> dict[str, set[int]]:
         ]
         whole = [number for category, number in numbers if category.upper() == "TOTAL"]
         if numbers:
-            cycles[file.parent.parent.name] = {whole[0] if whole else sum(number for _, number in numbers)}
-    return cycles
+            cycles[kernel] = {whole[0] if whole else sum(number for _, number in numbers)}
+    return IdealCycles(cycles, notes=tuple(notes))

@@ -28,6 +28,7 @@ class Option(NamedTuple):
     least: float | None = None  # the least value of a number
     check: str = ""  # "module:function" that refuses wrong values before a trace is read
     is_side: bool = False  # names a trace, a part of one or a summary's file; the function gets its Summary
+    path: str = ""  # an expression that matches values which name a file or folder, in its group "path"
 
 
 Need: TypeAlias = Literal[

@@ -20,10 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base.errors import UnreadableError
+from ..base.private import stays_in
+from ..base.units import count_of
 
 MOST_FILES, DEEPEST = 5000, 6
 MOST_ENTRIES = 20_000
 """How many entries of folders are looked at."""
+MOST_NAMED = 3
+"""Links that are named in a note."""
 HEAD = 64 << 10
 """Bytes in which a log shows that a compiler wrote it."""
 LARGEST = 64 << 20
@@ -149,12 +153,21 @@ def check_path(path: str) -> None:
 def read_artefacts(folder: str, traces: Iterable[str]) -> Artefacts:
     """Return what the files of a folder (or one file) say, without one those beside the traces.
 
-    Raises UnreadableError where `folder` is not there.
+    Links that lead out of that folder are named, not followed: who sends a folder of traces could otherwise
+    have files read that are not in it. Raises UnreadableError where `folder` is not there.
     """
     result = Artefacts()
     check_path(folder)
-    folders = dict.fromkeys(Path(trace).absolute().parent for trace in traces if os.path.isfile(trace))
-    files = [*_files(Path(folder))] if folder else [file for parent in folders for file in _near(parent)]
+    parents = dict.fromkeys(Path(trace).absolute().parent for trace in traces if os.path.isfile(trace))
+    roots = [Path(folder)] if folder else [*parents]
+    files, outside = list[Path](), list[Path]()
+    for root in roots:
+        for file in _files(root) if folder else _near(root):
+            (files if stays_in(file, root) else outside).append(file)
+    if outside:
+        names = ", ".join(file.name for file in outside[:MOST_NAMED])
+        count = count_of(len(outside), "link")
+        result.notes.append(f"not followed: {count} that lead{'s' * (len(outside) == 1)} elsewhere ({names})")
     if len(files) > MOST_FILES:
         result.notes.append(f"{len(files) - MOST_FILES:,} more files of a compiler were not read")
     runs = {part for file in files for part in file.parts if RUN.match(part)}
@@ -172,13 +185,15 @@ def read_artefacts(folder: str, traces: Iterable[str]) -> Artefacts:
 
 
 def _near(folder: Path) -> Iterator[Path]:
-    """Yield the artefacts in the folder of a trace, and in folders there that a compiler or tlparse made."""
+    """Yield the artefacts in the folder of a trace, and in folders there that a compiler or tlparse made; of
+    a link to a folder elsewhere the link itself.
+    """
     for entry in _entries(folder):
-        if entry.is_dir():
-            if NEAR.match(entry.name):
-                yield from _files(entry)
-        elif NAMES.match(entry.name):
-            yield entry
+        if not entry.is_dir():
+            if NAMES.match(entry.name):
+                yield entry
+        elif NEAR.match(entry.name):
+            yield from _files(entry) if stays_in(entry, folder) else (entry,)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -204,13 +204,13 @@ def analyse_kernels(
     the ideal cycles that a file or folder of an AIU's compiler has.
     """
     keys = [argument_key(text) for text in column if not text.startswith(IDEAL)]
-    paths = [text.removeprefix(IDEAL) for text in column if text.startswith(IDEAL)]
-    if len(paths) > 1:
+    ideals = [text for text in column if text.startswith(IDEAL)]
+    if len(ideals) > 1:
         raise UsageError("ideal cycles come from one file or folder")
-    cycles = parse_ideal(paths[0]) if paths else NO_CYCLES
+    cycles = parse_ideal(ideals[0]) if ideals else NO_CYCLES
     if runs:
         check_pattern(runs)
-        if paths:
+        if ideals:
             raise UsageError("ideal cycles are for kernels by name, not for --runs")
         runs_table = cache(partial(instances, scope, runs, order, limit or RUNS, keys))
         tables = {"kernels": lambda: runs_table()[0], "histogram": lambda: runs_table()[1]}

@@ -43,7 +43,10 @@ ARTEFACTS = Option(
     "Files of the compiler: a folder or file; else those beside the trace.",
     metavar="PATH",
     check="artefacts:check_path",
+    path="(?P<path>.+)",
 )
+IDEAL = r"ideal:(?P<path>.*?)(?:@(?P<mhz>\d{1,6}(?:\.\d{1,6})?))?"
+"""A column of ideal cycles: where the compiler wrote them, and the clock of the cores."""
 OWN = (
     _own(
         "range",
@@ -188,6 +191,7 @@ OWN = (
                 (),
                 metavar="arg:KEY|ideal:PATH[@MHZ]",
                 check="kernels:check_column",
+                path=IDEAL,
             ),
             Option(
                 "runs",

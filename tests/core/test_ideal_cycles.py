@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ DECODING = "~~~~ Ideal/Total Cycles ~~~~\nmm-BMM_1-opCatBmm_fp16 550\nadd-opCatB
 def test_tables_of_a_log_are_read(text: str, cycles: dict[str, set[int]], tmp_path: Path) -> None:
     """A line of a table is a kernel without its category; preloads and sums are none."""
     (tmp_path / "log.txt").write_text(text)
-    assert read_ideal_cycles(tmp_path / "log.txt") == cycles
+    assert read_ideal_cycles(tmp_path / "log.txt").of_call == cycles
 
 
 def test_a_cache_folder_of_inductor_is_read(tmp_path: Path) -> None:
@@ -59,7 +60,32 @@ def test_a_cache_folder_of_inductor_is_read(tmp_path: Path) -> None:
         folder = tmp_path / "inductor-spyre" / name / "perf"
         folder.mkdir(parents=True)
         (folder / "ideal_cycles.json").write_text(json.dumps(entries))
-    assert read_ideal_cycles(tmp_path) == {"sdsc_fused_mm_0": {7}, "sdsc_fused_mm_1": {9}}
+    assert read_ideal_cycles(tmp_path).of_call == {"sdsc_fused_mm_0": {7}, "sdsc_fused_mm_1": {9}}
+
+
+def test_what_cannot_be_read_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    """Damaged files, links that lead out and numbers of any length cost no other kernel its cycles."""
+    folder = tmp_path / "cache" / "inductor-spyre"
+    for name, text in {
+        "good": '[{"op_category": "TOTAL", "ideal_cycles": 7}]',
+        "cut": '[{"op_category": "TOTAL", "ideal_',
+        "deep": "[" * 100_000,
+        "long": '[{"ideal_cycles": %s}, {"ideal_cycles": 5}]' % ("9" * 5000),
+        "out": None,
+        "pipe": None,
+    }.items():
+        path = folder / name / "perf" / "ideal_cycles.json"
+        path.parent.mkdir(parents=True)
+        if text is not None:
+            path.write_text(text)
+        elif name == "pipe":
+            os.mkfifo(path)
+        else:
+            (tmp_path / "other.json").write_text('[{"ideal_cycles": 3}]')
+            path.symlink_to(tmp_path / "other.json")
+    ideal = read_ideal_cycles(tmp_path / "cache")
+    assert ideal.of_call == {"good": {7}, "long": {5}}
+    assert [note.split(": ")[0].split()[-1] for note in ideal.notes] == ["cut", "deep", "out", "pipe"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +97,7 @@ def test_what_has_none_is_an_error(name: str, content: str | None, tmp_path: Pat
     if content is not None:
         (tmp_path / name).write_text(content) if content else (tmp_path / name).mkdir()
     with pytest.raises(TracelaneError, match=name):
-        parse_ideal(f"{tmp_path / name}@800")
+        parse_ideal(f"ideal:{tmp_path / name}@800")
 
 
 def test_share_is_of_all_calls_of_a_name(tmp_path: Path) -> None:
