@@ -12,9 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Literal, TypeAlias
 
+Group: TypeAlias = Literal["op", "python", "runtime", "device", "memory", "other"]
+"""Categories that mean the same in all dialects."""
 # fmt: off
-GROUPS: dict[str, frozenset[str]] = {
+GROUPS: dict[Group, frozenset[str]] = {
     "op": frozenset({"cpu_op", "user_annotation", "Operator", "operator"}),
     "python": frozenset({"python_function"}),
     "runtime": frozenset({
@@ -37,7 +40,7 @@ MEMORY_RECORD = "[memory]"
 _GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
 
 
-def group_of(category: object) -> str:
+def group_of(category: object) -> Group:
     return _GROUP_OF.get(category, "other") if type(category) is str else "other"
 
 

@@ -15,7 +15,7 @@ from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.launches import Launched, kernels_under
 from ..query.lookup import SliceList
 from ..query.views import id_value
-from ..tables.schema import Column, TableSchema, columns_from
+from ..tables.schema import Column, TableSchema
 from ..tables.table import Table
 
 if TYPE_CHECKING:
@@ -160,9 +160,12 @@ LINKS = TableSchema(
     "links",
     "Chains",
     (
-        *columns_from("""
-            match, role: text, name: text (is_name), category: text, pid: text, tid: text
-        """),
+        Column("match", "match", "count"),
+        Column("role", "role", "text"),
+        Column("name", "name", "text", is_name=True),
+        Column("category", "category", "text"),
+        Column("pid", "pid", "text"),
+        Column("tid", "tid", "text"),
         Column("start_ns", "start (ns)", "id"),
         Column("duration_ns", "duration", "ns"),
         Column("launch_delay_ns", "launch delay", "ns", statistic=True),

@@ -137,14 +137,15 @@ class StoredColumn(NamedTuple):
     greater than the one before.
     """
 
-    dtype: str  # one, or several with | between them
+    dtype: str
     numbers: str = ""
     none: bool = False
     ascending: bool = False
+    others: tuple[str, ...] = ()  # dtypes that it may have instead
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        return tuple(self.dtype.split("|"))
+        return (self.dtype, *self.others)
 
 
 COLUMNS: Mapping[str, StoredColumn] = {
@@ -154,7 +155,7 @@ COLUMNS: Mapping[str, StoredColumn] = {
     "slices.self": StoredColumn("u4"),  # ns, duration minus the union of its children; LONG likewise
     "slices.name": StoredColumn("u4", numbers="strings"),  # string number
     # index in `categories`; the smallest of the dtypes that holds them all
-    "slices.category": StoredColumn("u1|u2|u4", numbers="categories"),
+    "slices.category": StoredColumn("u1", numbers="categories", others=("u2", "u4")),
     "slices.ordinal": StoredColumn("u4", numbers="events"),  # event ordinal (of the begin event)
     "slices.parent": StoredColumn("u4", numbers="slices.start", none=True),  # position; NONE
     # sparse facts, by sorted position
@@ -168,7 +169,7 @@ COLUMNS: Mapping[str, StoredColumn] = {
     # -- instants, by lane and start ----------------------------------------------------------------------
     "instants.start": StoredColumn("i8"),
     "instants.name": StoredColumn("u4", numbers="strings"),
-    "instants.category": StoredColumn("u1|u2|u4", numbers="categories"),
+    "instants.category": StoredColumn("u1", numbers="categories", others=("u2", "u4")),
     "instants.ordinal": StoredColumn("u4", numbers="events"),
     "instants.phase": StoredColumn("u1"),  # ASCII; b/n/e marks and unmatched E included
     # -- counter samples, by row and start ----------------------------------------------------------------
@@ -187,7 +188,7 @@ COLUMNS: Mapping[str, StoredColumn] = {
     # position; NONE: its stamp lies in no slice
     "flows.source": StoredColumn("u4", numbers="slices.start", none=True),
     "flows.target": StoredColumn("u4", numbers="slices.start", none=True),
-    "flows.category": StoredColumn("u1|u2|u4", numbers="categories"),
+    "flows.category": StoredColumn("u1", numbers="categories", others=("u2", "u4")),
     # event ordinals of the s (or t) and of the f (or t)
     "flows.source_ordinal": StoredColumn("u4", numbers="events"),
     "flows.target_ordinal": StoredColumn("u4", numbers="events"),
@@ -204,13 +205,15 @@ COLUMNS: Mapping[str, StoredColumn] = {
     # string number of each category; [0] is the empty string
     "categories": StoredColumn("u4", numbers="strings"),
 }
-_PROMOTED_DTYPES = {Kind.INTEGER: "i1|u1|i2|u2|i4|u4|i8", Kind.FLOAT: "f8", Kind.TEXT: "u4"}
+_PROMOTED_VALUES = {
+    Kind.INTEGER: StoredColumn("i1", others=("u1", "i2", "u2", "i4", "u4", "i8")),
+    Kind.FLOAT: StoredColumn("f8"),
+    Kind.TEXT: StoredColumn("u4", numbers="strings"),
+}
 PROMOTED_COLUMNS: Mapping[str, StoredColumn] = {
     f"promoted.{argument.key}.{name}": column
     for argument in PROMOTED
-    for values in [
-        StoredColumn(_PROMOTED_DTYPES[argument.kind], numbers="strings" if argument.kind is Kind.TEXT else "")
-    ]
+    for values in [_PROMOTED_VALUES[argument.kind]]
     for name, column in (
         ("position", StoredColumn("u4", numbers="slices.start", ascending=True)),
         ("value", values),

@@ -17,7 +17,7 @@ from ..base.short_names import short_name
 from ..index.format import LaneKind, RowKind
 from ..query.views import Row, rank_titles
 from ..tables.frame_columns import work_of
-from ..tables.schema import TableSchema, columns_from
+from ..tables.schema import Column, TableSchema
 from ..tables.scope import Scope
 from ..tables.step_choice import find_steps
 from ..tables.table import Table, Value
@@ -33,11 +33,19 @@ from .stamps import SECOND
 TELEMETRY_STEPS = TableSchema(
     "telemetry_steps",
     "Telemetry by step",
-    columns_from("""
-        step: text, device: text, log: text, start_ns (moment), duration_ns,
-        power_mean_w: number = mean W, power_max_w: number = max W, energy_j: number = energy J,
-        busy_mean: number = mean busy %, temperature_max_c: number = max °C, coverage: share = covered
-    """),
+    (
+        Column("step", "step", "text"),
+        Column("device", "device", "text"),
+        Column("log", "log", "text"),
+        Column("start_ns", "start", "ns", moment=True),
+        Column("duration_ns", "duration", "ns"),
+        Column("power_mean_w", "mean W", "number"),
+        Column("power_max_w", "max W", "number"),
+        Column("energy_j", "energy J", "number"),
+        Column("busy_mean", "mean busy %", "number"),
+        Column("temperature_max_c", "max °C", "number"),
+        Column("coverage", "covered", "share"),
+    ),
 )
 KINDS = (ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE)
 """The kinds of metrics that the table has columns for; `_row` computes them."""
@@ -156,10 +164,16 @@ def cards_of(overlay: Overlay, clocks: Clocks) -> Iterator[Card]:
 TELEMETRY_KERNELS = TableSchema(
     "telemetry_kernels",
     "Energy by kernel",
-    columns_from("""
-        device: text, log: text, name: text, count, total_ns, energy_j: number = energy J,
-        power_mean_w: number = mean W (statistic), share = of the energy
-    """),
+    (
+        Column("device", "device", "text"),
+        Column("log", "log", "text"),
+        Column("name", "name", "text"),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("energy_j", "energy J", "number"),
+        Column("power_mean_w", "mean W", "number", statistic=True),
+        Column("share", "of the energy", "share"),
+    ),
 )
 TOO_SHORT, IDLE = "(ran too shortly to tell)", "(while none ran)"
 STATEMENT = (
@@ -216,11 +230,16 @@ def _rows(overlay: Overlay, card: Card, span: tuple[int, int], clocks: Clocks) -
 COUNTERS = TableSchema(
     "counters",
     "Counters in the trace",
-    columns_from("""
-        process: text = Process, counter: text = Counter, series: text = Series, unit: text = Unit,
-        samples = Samples, min: number = Min (statistic), mean: number = Mean (statistic),
-        max: number = Max (statistic)
-    """),
+    (
+        Column("process", "Process", "text"),
+        Column("counter", "Counter", "text"),
+        Column("series", "Series", "text"),
+        Column("unit", "Unit", "text"),
+        Column("samples", "Samples", "count"),
+        Column("min", "Min", "number", statistic=True),
+        Column("mean", "Mean", "number", statistic=True),
+        Column("max", "Max", "number", statistic=True),
+    ),
 )
 HOLDS = "a value holds until the next sample, and the last one until the trace ends: means are over time"
 SERIES_UNITS = {
@@ -287,12 +306,21 @@ def _process(trace: Trace, source: int, title: str) -> str:
 LOGS = TableSchema(
     "logs",
     "Logs",
-    columns_from("""
-        path: text = log, tool: text, format: text, devices: object, rows, missing = without values,
-        unparsed = lines not understood, interval_s: number, utc_offset_s: number = offset from UTC s,
-        lag_s: number, verdict: text = of this run, confidence: share,
-        reason: text = how the clock is known
-    """),
+    (
+        Column("path", "log", "text"),
+        Column("tool", "tool", "text"),
+        Column("format", "format", "text"),
+        Column("devices", "devices", "object"),
+        Column("rows", "rows", "count"),
+        Column("missing", "without values", "count"),
+        Column("unparsed", "lines not understood", "count"),
+        Column("interval_s", "interval s", "number"),
+        Column("utc_offset_s", "offset from UTC s", "number"),
+        Column("lag_s", "lag s", "number"),
+        Column("verdict", "of this run", "text"),
+        Column("confidence", "confidence", "share"),
+        Column("reason", "how the clock is known", "text"),
+    ),
 )
 """The keys of a description that are columns of the table of logs."""
 

@@ -13,7 +13,7 @@ from ..demo.trace import write_demo
 from ..index.captures import Choice
 from ..tables.diff import Difference, difference
 from ..tables.diff_trees import diff_trees
-from ..tables.schema import TableSchema, columns_from
+from ..tables.schema import Column, TableSchema
 from ..tables.scope import Scope
 from ..tables.selection import Selection
 from ..tables.summary import metrics_named, summarise
@@ -26,17 +26,27 @@ Number: TypeAlias = int | float
 METRIC_CHANGES = TableSchema(
     "metrics",
     "Metrics",
-    columns_from("""
-        name: text = metric, unit: text, before: number, now: number, change: number (change),
-        relative: number (change), verdict: text, noise_limit: number (detail)
-    """),
+    (
+        Column("name", "metric", "text"),
+        Column("unit", "unit", "text"),
+        Column("before", "before", "number"),
+        Column("now", "now", "number"),
+        Column("change", "change", "number", change=True),
+        Column("relative", "relative", "number", change=True),
+        Column("verdict", "verdict", "text"),
+        Column("noise_limit", "noise limit", "number", detail=True),
+    ),
 )
 LIMIT_RESULTS = TableSchema(
     "limits",
     "Limits",
-    columns_from("""
-        metric: text, bound: text, limit: number, value: number, holds: text
-    """),
+    (
+        Column("metric", "metric", "text"),
+        Column("bound", "bound", "text"),
+        Column("limit", "limit", "number"),
+        Column("value", "value", "number"),
+        Column("holds", "holds", "text"),
+    ),
 )
 
 

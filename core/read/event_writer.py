@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from ..base.kineto import GROUPS, group_of
+from ..base.kineto import GROUPS, Group, group_of
 from ..base.units import TIME_LIMIT
 from .batch import (
     MISSING_DURATIONS,
@@ -315,7 +315,7 @@ def _plain(value: object) -> object:
     raise ValueError(f"no JSON value: {type(value).__name__}")
 
 
-CATEGORY_GROUPS: tuple[str, ...] = ("other", *sorted(set(GROUPS) - {"other"}))
+CATEGORY_GROUPS: tuple[Group, ...] = ("other", *sorted(set(GROUPS) - {"other"}))
 """Groups by the number that scanners give them."""
 
 

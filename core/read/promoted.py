@@ -11,7 +11,7 @@ from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
-from ..base.kineto import GROUPS
+from ..base.kineto import GROUPS, Group
 
 
 class Kind(Enum):
@@ -28,46 +28,57 @@ class Promoted(NamedTuple):
     key: str
     args: tuple[str, ...]  # first one present wins
     kind: Kind
-    groups: frozenset[str]  # category groups, see GROUPS
+    groups: tuple[Group, ...]  # of categories, see GROUPS
     used_by: str
 
 
-def _p(key: str, args: str, kind: Kind, groups: str, used_by: str) -> Promoted:
-    return Promoted(key, tuple(args.split("|")), kind, frozenset(groups.split()), used_by)
-
-
-_I, _F, _T = Kind.INTEGER, Kind.FLOAT, Kind.TEXT
 PROMOTED: tuple[Promoted, ...] = (
-    _p("external_id", "External id|external id", _I, "op runtime device other", "links, ops"),
-    _p("correlation", "correlation", _I, "runtime device other", "links, launches"),
-    _p("stream", "stream", _I, "device runtime other", "kernels, idle"),
-    _p("device", "device", _I, "device runtime other", "kernels, breakdown"),
-    _p("bytes", "bytes|Bytes", _I, "device runtime memory other", "memory, copies"),
-    _p("bandwidth", "memory bandwidth (GB/s)", _F, "device", "copies"),
-    _p("addr", "Addr", _I, "memory other", "memory"),
-    _p("total_allocated", "Total Allocated", _I, "memory other", "memory"),
-    _p("total_reserved", "Total Reserved", _I, "memory other", "memory"),
-    _p("device_type", "Device Type", _I, "memory other", "memory, ops"),
-    _p("device_id", "Device Id", _I, "memory other", "memory"),
-    _p("input_dims", "Input Dims|Input dims", _T, "op", "ops by shape"),
-    _p("input_type", "Input type", _T, "op", "ops by shape"),
-    _p("sequence", "Sequence number", _I, "op", "ops by stack"),
-    _p("fwd_thread", "Fwd thread id", _I, "op", "ops by stack"),
-    _p("call_stack", "Call stack", _T, "op", "ops by stack"),
-    _p("grid", "grid", _T, "device", "kernels"),
-    _p("block", "block", _T, "device", "kernels"),
-    _p("registers", "registers per thread", _I, "device", "kernels"),
-    _p("shared_memory", "shared memory", _I, "device", "kernels"),
-    _p("blocks_per_sm", "blocks per SM", _F, "device", "kernels"),
-    _p("occupancy", "est. achieved occupancy %", _F, "device", "kernels"),
-    _p("collective", "Collective name", _T, "op device runtime other", "ranks"),
-    _p("collective_in", "In msg nelems", _I, "op device", "ranks"),
-    _p("collective_out", "Out msg nelems", _I, "op device", "ranks"),
-    _p("collective_type", "dtype", _T, "op device", "ranks"),
-    _p("collective_group", "Process Group Name", _T, "op device", "ranks"),
-    _p("collective_sequence", "Seq", _I, "op device", "ranks"),
-    _p("collective_size", "Group size", _I, "op device", "device states"),
-    _p("cname", "", _T, "op python runtime device memory other", "colour: the event's own cname"),
+    Promoted(
+        "external_id",
+        ("External id", "external id"),
+        Kind.INTEGER,
+        ("op", "runtime", "device", "other"),
+        "links, ops",
+    ),
+    Promoted(
+        "correlation", ("correlation",), Kind.INTEGER, ("runtime", "device", "other"), "links, launches"
+    ),
+    Promoted("stream", ("stream",), Kind.INTEGER, ("device", "runtime", "other"), "kernels, idle"),
+    Promoted("device", ("device",), Kind.INTEGER, ("device", "runtime", "other"), "kernels, breakdown"),
+    Promoted(
+        "bytes", ("bytes", "Bytes"), Kind.INTEGER, ("device", "runtime", "memory", "other"), "memory, copies"
+    ),
+    Promoted("bandwidth", ("memory bandwidth (GB/s)",), Kind.FLOAT, ("device",), "copies"),
+    Promoted("addr", ("Addr",), Kind.INTEGER, ("memory", "other"), "memory"),
+    Promoted("total_allocated", ("Total Allocated",), Kind.INTEGER, ("memory", "other"), "memory"),
+    Promoted("total_reserved", ("Total Reserved",), Kind.INTEGER, ("memory", "other"), "memory"),
+    Promoted("device_type", ("Device Type",), Kind.INTEGER, ("memory", "other"), "memory, ops"),
+    Promoted("device_id", ("Device Id",), Kind.INTEGER, ("memory", "other"), "memory"),
+    Promoted("input_dims", ("Input Dims", "Input dims"), Kind.TEXT, ("op",), "ops by shape"),
+    Promoted("input_type", ("Input type",), Kind.TEXT, ("op",), "ops by shape"),
+    Promoted("sequence", ("Sequence number",), Kind.INTEGER, ("op",), "ops by stack"),
+    Promoted("fwd_thread", ("Fwd thread id",), Kind.INTEGER, ("op",), "ops by stack"),
+    Promoted("call_stack", ("Call stack",), Kind.TEXT, ("op",), "ops by stack"),
+    Promoted("grid", ("grid",), Kind.TEXT, ("device",), "kernels"),
+    Promoted("block", ("block",), Kind.TEXT, ("device",), "kernels"),
+    Promoted("registers", ("registers per thread",), Kind.INTEGER, ("device",), "kernels"),
+    Promoted("shared_memory", ("shared memory",), Kind.INTEGER, ("device",), "kernels"),
+    Promoted("blocks_per_sm", ("blocks per SM",), Kind.FLOAT, ("device",), "kernels"),
+    Promoted("occupancy", ("est. achieved occupancy %",), Kind.FLOAT, ("device",), "kernels"),
+    Promoted("collective", ("Collective name",), Kind.TEXT, ("op", "device", "runtime", "other"), "ranks"),
+    Promoted("collective_in", ("In msg nelems",), Kind.INTEGER, ("op", "device"), "ranks"),
+    Promoted("collective_out", ("Out msg nelems",), Kind.INTEGER, ("op", "device"), "ranks"),
+    Promoted("collective_type", ("dtype",), Kind.TEXT, ("op", "device"), "ranks"),
+    Promoted("collective_group", ("Process Group Name",), Kind.TEXT, ("op", "device"), "ranks"),
+    Promoted("collective_sequence", ("Seq",), Kind.INTEGER, ("op", "device"), "ranks"),
+    Promoted("collective_size", ("Group size",), Kind.INTEGER, ("op", "device"), "device states"),
+    Promoted(
+        "cname",
+        ("",),
+        Kind.TEXT,
+        ("op", "python", "runtime", "device", "memory", "other"),
+        "colour: the event's own cname",
+    ),
 )
 """`cname` stands beside args, in the event itself; its `args` is empty."""
 

@@ -20,7 +20,7 @@ from ..tables.findings.forms import findings_of, tables_of
 from ..tables.findings.judge import RULES, listed_by_cause, together
 from ..tables.metrics import Metric, spread_metrics
 from ..tables.rank_tables import tables_of_ranks
-from ..tables.schema import TableSchema, columns_from
+from ..tables.schema import Column, TableSchema
 from ..tables.summary import SCHEMAS, Summary, numbered, summed
 from ..tables.table import Table, Tables
 from ..tables.table_rows import Values
@@ -31,22 +31,41 @@ STORE_TABLES = ("ranks", "steps", "kernels", "findings")
 STEPS = TableSchema(
     "steps",
     "Steps",
-    columns_from("""
-        rank, step: text, group: text, start_ns (moment), wall_ns, cpu_busy_ns = CPU busy,
-        device_ns = device time, device_busy_ns = device busy, device_span_ns = device span,
-        idle_ns = device idle, kernel_ns = kernels, comm_ns = comm, copy_ns = copies,
-        device_slices = device slices
-    """),
+    (
+        Column("rank", "rank", "count"),
+        Column("step", "step", "text"),
+        Column("group", "group", "text"),
+        Column("start_ns", "start", "ns", moment=True),
+        Column("wall_ns", "wall", "ns"),
+        Column("cpu_busy_ns", "CPU busy", "ns"),
+        Column("device_ns", "device time", "ns"),
+        Column("device_busy_ns", "device busy", "ns"),
+        Column("device_span_ns", "device span", "ns"),
+        Column("idle_ns", "device idle", "ns"),
+        Column("kernel_ns", "kernels", "ns"),
+        Column("comm_ns", "comm", "ns"),
+        Column("copy_ns", "copies", "ns"),
+        Column("device_slices", "device slices", "count"),
+    ),
     keys=("rank", "step"),
 )
 KERNELS = TableSchema(
     "kernels",
     "Kernels of all ranks",
-    columns_from("""
-        name: text (is_name), type: text, ranks, count, total_ns, share, mean_ns (statistic),
-        min_ns (statistic), max_ns (statistic), median_rank_ns (statistic),
-        most_ns = most on a rank (statistic), most_rank: id = which rank
-    """),
+    (
+        Column("name", "name", "text", is_name=True),
+        Column("type", "type", "text"),
+        Column("ranks", "ranks", "count"),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("share", "share", "share"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("min_ns", "min", "ns", statistic=True),
+        Column("max_ns", "max", "ns", statistic=True),
+        Column("median_rank_ns", "median rank", "ns", statistic=True),
+        Column("most_ns", "most on a rank", "ns", statistic=True),
+        Column("most_rank", "which rank", "id"),
+    ),
     keys=("name",),
 )
 

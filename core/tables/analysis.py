@@ -4,7 +4,7 @@ what a trace has nothing for, told without counting: the panels that would be em
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -55,39 +55,6 @@ class TablePanel(NamedTuple):
     is_compared: bool = True  # whether it can be compared with a baseline
     words: str = ""  # further words that the palette finds it by
     needs: tuple[Need, ...] = ()  # without one of which it is empty
-
-
-_PROPERTIES: Mapping[str, Callable[[str], Any]] = {
-    "sort": str,
-    "options": lambda text: ((text.partition("=")[0], text.partition("=")[2] or True),),
-    "to_first": lambda _: True,
-    "is_compared": lambda _: False,
-    "words": str,
-    "needs": lambda text: tuple(text.split()),
-}
-
-
-def panels_from(text: str) -> tuple[TablePanel, ...]:
-    """Return the panels that a text lists: `lanes: Lane = range, sort busy_ns, options by=lane (no slices)`,
-    which is name, title, table, further properties, and what is said where there are no rows; then a line of
-    help. An option without a value is true. KeyError for another property.
-    """
-    panels = []
-    lines: list[str] = []
-    for line in map(str.strip, text.strip().split("\n")):
-        if line.startswith("("):
-            lines[-1] += f" {line}"
-        else:
-            lines.append(line)
-    for line, help_text in zip(lines[::2], lines[1::2], strict=True):
-        what, _, empty = line.removesuffix(")").partition(" (")
-        name, _, rest = what.partition(": ")
-        title, _, rest = rest.partition(" = ")
-        table, *parts = rest.split(", ")
-        pairs = (part.partition(" ") for part in parts)
-        properties = {key: _PROPERTIES[key](value) for key, _, value in pairs}
-        panels.append(TablePanel(name, title, help_text, table, empty, **properties))
-    return tuple(panels)
 
 
 class Tab(NamedTuple):

@@ -13,7 +13,7 @@ from .frame import Frame, FrameGroups, WorkDevice
 from .frame_columns import NEVER, timed_work
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, ratio
-from .schema import TableSchema, columns_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .shape import Ask, Shape, flagged, n, ratio_of, text, total
 from .table import Table, Tables
@@ -159,6 +159,10 @@ def type_table(work: Frame) -> Table:
             {**names, "type": types, "ns": ns, "share": ns / busy_ns}
             for types, ns in sorted(times.items(), key=lambda item: -item[1])
         ]
-    more = columns_from("type: text = running, ns: ns = time, share = of busy")
+    more = (
+        Column("type", "running", "text"),
+        Column("ns", "time", "ns"),
+        Column("share", "of busy", "share"),
+    )
     schema = TableSchema("types", "Kernel types", (*STREAMS.schema.columns[:3], *more))
     return Table.from_rows(schema, work.scope.text, rows)

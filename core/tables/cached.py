@@ -83,12 +83,15 @@ def _cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
 
 @cache
 def code_hash() -> str:
-    """Return a hash of the sizes and times of the files of the code that results depend on."""
+    """Return a hash of the sizes and times of the files of the code that results depend on: sources, or what
+    was compiled of them where that stands in their place.
+    """
     core = Path(__file__).parent.parent
     files = []
     for room in COUNTING:
-        for folder, _, names in os.walk(core / room):
-            files += [os.path.join(folder, name) for name in names if name.endswith(".py")]
+        for folder, folders, names in os.walk(core / room):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            files += [os.path.join(folder, name) for name in names if name.endswith((".py", ".pyc"))]
     digest = hashlib.blake2b(digest_size=8)
     for file in sorted(files):
         status = os.stat(file)

@@ -39,7 +39,7 @@ from .frame_columns import work_of
 from .kernels import kernels
 from .metrics import Metric, ratio
 from .range_table import range_table
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope, nearest_around
 from .shape import ON_DEVICE, Ask, Shape, first, flagged, n, share_of_all, total
 from .table import Table, Tables
@@ -157,15 +157,30 @@ def _op_around(index: Index, position: int) -> str:
     return ""
 
 
-COMPILE = schema_from("""
-    compile: torch.compile; jumps_to the first; chief name count total_ns start_ns;
-    rank: text, name: text = sign, count, total_ns = time, start_ns = first at (statistic moment), meaning:
-    text = what it shows
-""")
-RECOMPILED = schema_from("""
-    recompiled: Compiled again; not drawn;
-    rank: id, frame: id, runs: object = compilations
-""")
+COMPILE = TableSchema(
+    "compile",
+    "torch.compile",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "sign", "text"),
+        Column("count", "count", "count"),
+        Column("total_ns", "time", "ns"),
+        Column("start_ns", "first at", "ns", statistic=True, moment=True),
+        Column("meaning", "what it shows", "text"),
+    ),
+    jumps_to="the first",
+    chief=("name", "count", "total_ns", "start_ns"),
+)
+RECOMPILED = TableSchema(
+    "recompiled",
+    "Compiled again",
+    (
+        Column("rank", "rank", "id"),
+        Column("frame", "frame", "id"),
+        Column("runs", "compilations", "object"),
+    ),
+    is_drawn=False,
+)
 COMPILATION = "compilation"
 WROTE = "Dynamo wrote what it compiled"
 SIGNS = (
@@ -301,16 +316,38 @@ def _again(one: Recompiled) -> str:
     return f"frame {one.frame} was compiled at least {max(one.runs) + 1} times: {ran}"
 
 
-SOURCE = schema_from("""
-    source: Kernels and their source; keys name; chief name total_ns line code;
-    name: text = kernel (is_name), count, total_ns, line: text, code: text, ops: text, nodes: text = FX
-    nodes, graphs: text = graph, function: text (detail), files: text (detail), artefact: text = said by
-    (detail)
-""")
-REASONS = schema_from("""
-    reasons: Why graphs broke or were compiled again; chief kind graph line reason;
-    kind: text = what, graph: text, line: text, reason: text, explanation: text (detail), file: text (detail)
-""")
+SOURCE = TableSchema(
+    "source",
+    "Kernels and their source",
+    (
+        Column("name", "kernel", "text", is_name=True),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("line", "line", "text"),
+        Column("code", "code", "text"),
+        Column("ops", "ops", "text"),
+        Column("nodes", "FX nodes", "text"),
+        Column("graphs", "graph", "text"),
+        Column("function", "function", "text", detail=True),
+        Column("files", "files", "text", detail=True),
+        Column("artefact", "said by", "text", detail=True),
+    ),
+    keys=("name",),
+    chief=("name", "total_ns", "line", "code"),
+)
+REASONS = TableSchema(
+    "reasons",
+    "Why graphs broke or were compiled again",
+    (
+        Column("kind", "what", "text"),
+        Column("graph", "graph", "text"),
+        Column("line", "line", "text"),
+        Column("reason", "reason", "text"),
+        Column("explanation", "explanation", "text", detail=True),
+        Column("file", "file", "text", detail=True),
+    ),
+    chief=("kind", "graph", "line", "reason"),
+)
 NOTHING = (
     "no artefact of a compiler beside the trace: --artefacts DIR names the folder of TORCH_TRACE, tlparse, "
     "TORCH_COMPILE_DEBUG, or spyre_provenance.json"

@@ -18,7 +18,7 @@ from ..query.args import argument_values
 from ..query.lookup import category_mask
 from ..trace.devices import rank_of
 from .op_events import HOST
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope, Slices, nearest_around
 from .table import Table
 
@@ -120,16 +120,34 @@ ENTIRE = re.compile(r"entire_(?:frame|backward)_compile")
 COMPILE_ID = re.compile(r"(?>.*?_data:)(?>.*\bcompile_id=)(\S+)")
 UNKNOWN = ""
 
-COMPILE_PHASES = schema_from("""
-    compile_phases: Compile time by phase; chief phase name self_ns count share;
-    rank: text, phase: text, name: text = what, count, total_ns, self_ns = without inner, share, max_ns =
-    longest (statistic)
-""")
-COMPILATIONS = schema_from(f"""
-    compilations: Compilations; jumps_to the compilation;
-    rank: text, name: text = compile id, of: text, start_ns = at (statistic moment), total_ns,
-    {", ".join(f"{phase.lower()}_ns = {phase}" for phase in PHASES)}
-""")
+COMPILE_PHASES = TableSchema(
+    "compile_phases",
+    "Compile time by phase",
+    (
+        Column("rank", "rank", "text"),
+        Column("phase", "phase", "text"),
+        Column("name", "what", "text"),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("self_ns", "without inner", "ns"),
+        Column("share", "share", "share"),
+        Column("max_ns", "longest", "ns", statistic=True),
+    ),
+    chief=("phase", "name", "self_ns", "count", "share"),
+)
+COMPILATIONS = TableSchema(
+    "compilations",
+    "Compilations",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "compile id", "text"),
+        Column("of", "of", "text"),
+        Column("start_ns", "at", "ns", statistic=True, moment=True),
+        Column("total_ns", "total", "ns"),
+        *(Column(f"{phase.lower()}_ns", phase, "ns") for phase in PHASES),
+    ),
+    jumps_to="the compilation",
+)
 
 
 def timed(scope: Scope, source: int) -> Calls:

@@ -12,7 +12,7 @@ from ..base.arrays import I64, AnyArray, mean_of, means_of, sum_of
 from ..query.groups import Groups, Labels
 from .artefacts import Artefacts
 from .compile_phases import COMPILERS, GRAPH, GRAPH_HASH, LOOKUP, REGION, REGION_ID, Calls, calls
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .table import Table
@@ -24,22 +24,59 @@ LABELS = 4
 NESTED = "graph break or disabled region"
 AGAIN = "compiled again"
 
-COMPILE_REGIONS = schema_from("""
-    compile_regions: Compiled regions; chief name total_ns count self_ns;
-    rank: text, name: text = region, frame: text, compile: text, depth (statistic), count, total_ns, self_ns
-    = without inner, mean_ns (statistic), first_ns (statistic), max_ns = longest (statistic), note: text,
-    reason: text = why
-""")
-COMPILE_GRAPHS = schema_from("""
-    compile_graphs: Compiled graphs; chief name total_ns count mean_ns;
-    rank: text, name: text = FxGraph, count = calls, total_ns, mean_ns (statistic), max_ns = longest
-    (statistic), steps: text
-""")
-COMPILE_STEPS = schema_from("""
-    compile_steps: Compiled code by step; jumps_to the step; chief name compilations compile_ns graph_calls;
-    rank: text, name: text = step, regions, nested, graph_calls, graphs, new_graphs = new, lookups = cache
-    lookups, lookup_ns = lookup time, compilations, compile_ns = compile time
-""")
+COMPILE_REGIONS = TableSchema(
+    "compile_regions",
+    "Compiled regions",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "region", "text"),
+        Column("frame", "frame", "text"),
+        Column("compile", "compile", "text"),
+        Column("depth", "depth", "count", statistic=True),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("self_ns", "without inner", "ns"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("first_ns", "first", "ns", statistic=True),
+        Column("max_ns", "longest", "ns", statistic=True),
+        Column("note", "note", "text"),
+        Column("reason", "why", "text"),
+    ),
+    chief=("name", "total_ns", "count", "self_ns"),
+)
+COMPILE_GRAPHS = TableSchema(
+    "compile_graphs",
+    "Compiled graphs",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "FxGraph", "text"),
+        Column("count", "calls", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("max_ns", "longest", "ns", statistic=True),
+        Column("steps", "steps", "text"),
+    ),
+    chief=("name", "total_ns", "count", "mean_ns"),
+)
+COMPILE_STEPS = TableSchema(
+    "compile_steps",
+    "Compiled code by step",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "step", "text"),
+        Column("regions", "regions", "count"),
+        Column("nested", "nested", "count"),
+        Column("graph_calls", "graph calls", "count"),
+        Column("graphs", "graphs", "count"),
+        Column("new_graphs", "new", "count"),
+        Column("lookups", "cache lookups", "count"),
+        Column("lookup_ns", "lookup time", "ns"),
+        Column("compilations", "compilations", "count"),
+        Column("compile_ns", "compile time", "ns"),
+    ),
+    jumps_to="the step",
+    chief=("name", "compilations", "compile_ns", "graph_calls"),
+)
 
 
 class Recompiled(NamedTuple):

@@ -36,7 +36,7 @@ from .op_events import ANNOTATION, PYTHON, host_kinds
 from .path_graph import PathGraph, graph_of
 from .path_points import LAUNCH, SYNC, VIA
 from .path_walk import CHECKED, COMMUNICATION, COPY, HOST, KERNEL, KINDS, PathEnd, Segments, path_end, walked
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope, nearest_around
 from .slice_table import slice_ids
 from .table import Table, Tables
@@ -251,25 +251,57 @@ WORKS = (HOST, KERNEL, COPY, COMMUNICATION)
 LESS = 0.1
 """The part of a name's time that a gain is told for."""
 NO_NAME, NO_OP, NO_RANK = "(nothing runs)", "(no op)", "(no rank)"
-SEGMENTS = schema_from("""
-    segments: Critical path; keys start_ns; chief start_ns duration_ns kind name;
-    start_ns = at (moment), duration_ns = time, kind: text, name: text (is_name), lane: text, rank: id,
-    slice_id: id = slice (detail), via: text = released by, inferred: number
-""")
-PATH_SUMMARY = schema_from(f"""
-    path_summary: Length of the critical path; keys elapsed_ns;
-    elapsed_ns, nodes = points, edges = segments, length_ns,
-    {", ".join(f"{kind}_share = {kind.replace('_', ' ')}" for kind in KINDS)}
-""")
-PATH = schema_from("""
-    path: Critical path by {}; read_by duration_ns;
-    name: text (is_name), count = segments, duration_ns = time, share = of the path
-""")
-WHAT_IF = schema_from("""
-    what_if: With other times;
-    name: text = slices of the name (is_name), factor: number = times, elapsed_ns, new_ns = would be,
-    saved_ns = shorter by
-""")
+SEGMENTS = TableSchema(
+    "segments",
+    "Critical path",
+    (
+        Column("start_ns", "at", "ns", moment=True),
+        Column("duration_ns", "time", "ns"),
+        Column("kind", "kind", "text"),
+        Column("name", "name", "text", is_name=True),
+        Column("lane", "lane", "text"),
+        Column("rank", "rank", "id"),
+        Column("slice_id", "slice", "id", detail=True),
+        Column("via", "released by", "text"),
+        Column("inferred", "inferred", "number"),
+    ),
+    keys=("start_ns",),
+    chief=("start_ns", "duration_ns", "kind", "name"),
+)
+PATH_SUMMARY = TableSchema(
+    "path_summary",
+    "Length of the critical path",
+    (
+        Column("elapsed_ns", "elapsed", "ns"),
+        Column("nodes", "points", "count"),
+        Column("edges", "segments", "count"),
+        Column("length_ns", "length", "ns"),
+        *(Column(f"{kind}_share", kind.replace("_", " "), "share") for kind in KINDS),
+    ),
+    keys=("elapsed_ns",),
+)
+PATH = TableSchema(
+    "path",
+    "Critical path by {}",
+    (
+        Column("name", "name", "text", is_name=True),
+        Column("count", "segments", "count"),
+        Column("duration_ns", "time", "ns"),
+        Column("share", "of the path", "share"),
+    ),
+    read_by="duration_ns",
+)
+WHAT_IF = TableSchema(
+    "what_if",
+    "With other times",
+    (
+        Column("name", "slices of the name", "text", is_name=True),
+        Column("factor", "times", "number"),
+        Column("elapsed_ns", "elapsed", "ns"),
+        Column("new_ns", "would be", "ns"),
+        Column("saved_ns", "shorter by", "ns"),
+    ),
+)
 
 
 def analyse_critical_path(

@@ -45,7 +45,7 @@ from .attribution import work_by_steps
 from .frame import Frame, WorkDevice
 from .frame_columns import GAP_CLASSES, gap_classes, work_of
 from .metrics import ratio
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .skew import Skew, parts_in_one_file, skew, skew_of_parts
 from .step_choice import DOUBTFUL, REPEATED
@@ -132,13 +132,26 @@ class DeviceState:
         return sum(self.spent[state].length for state in BUSY)
 
 
-STATES = schema_from("""
-    states: What devices did; keys rank label;
-    chief label rank busy_share idle_ns compute_ns collective_waiting_ns of_ns;
-    rank: id, label: text = device, busy_share = busy %, busy_ns, of_ns,
-    compute_ns, collective_moving_ns = moving, collective_unsplit_ns = not split, copy_ns,
-    collective_waiting_ns = waiting, idle_ns, start_ns = from (moment detail)
-""")
+STATES = TableSchema(
+    "states",
+    "What devices did",
+    (
+        Column("rank", "rank", "id"),
+        Column("label", "device", "text"),
+        Column("busy_share", "busy %", "share"),
+        Column("busy_ns", "busy", "ns"),
+        Column("of_ns", "of", "ns"),
+        Column("compute_ns", "compute", "ns"),
+        Column("collective_moving_ns", "moving", "ns"),
+        Column("collective_unsplit_ns", "not split", "ns"),
+        Column("copy_ns", "copy", "ns"),
+        Column("collective_waiting_ns", "waiting", "ns"),
+        Column("idle_ns", "idle", "ns"),
+        Column("start_ns", "from", "ns", moment=True, detail=True),
+    ),
+    keys=("rank", "label"),
+    chief=("label", "rank", "busy_share", "idle_ns", "compute_ns", "collective_waiting_ns", "of_ns"),
+)
 
 
 class StateCells(NamedTuple):

@@ -30,7 +30,7 @@ from .compare import (
     spread_of,
 )
 from .metrics import Metric, Number
-from .schema import Column, TableSchema, columns_from
+from .schema import Column, TableSchema
 from .summary import LEADING, NAMED, SCATTER, SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, median_number
 from .table import ABSENT, Table
 from .table_rows import Values
@@ -136,10 +136,14 @@ def history_table(summaries: Sequence[Summary], metric: str) -> Table:
     """Return a metric of each of some runs, in order, against the median of up to BEFORE runs before it."""
     known = [one for run in summaries if (one := run.metric(metric)) is not None]
     unit = known[-1].unit if known else "number"
-    columns = columns_from(f"""
-        run: text, value: {unit} (statistic), change: {unit} = against those before (statistic change),
-        relative: share = ±% (statistic change), verdict: text = noise, runs = of runs (detail)
-    """)
+    columns = (
+        Column("run", "run", "text"),
+        Column("value", "value", unit, statistic=True),
+        Column("change", "against those before", unit, statistic=True, change=True),
+        Column("relative", "±%", "share", statistic=True, change=True),
+        Column("verdict", "noise", "text"),
+        Column("runs", "of runs", "count", detail=True),
+    )
     scope = f"{len(summaries):,} runs, each against the median of up to {BEFORE} before it"
     schema = TableSchema("history", f"History of {metric}", columns)
     return Table.from_rows(schema, scope, list(_history(summaries, metric)), totals={"metric": metric})

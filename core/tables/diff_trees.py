@@ -20,18 +20,32 @@ from .compare import BOTH, GONE, NEW
 from .frame import Frame
 from .frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, module_label, work_of
 from .op_events import positions_of
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope, nearest_around, rows_around
 from .step_spans import step_spans
 from .table import Table
 from .tree import ROOT, TreeBuilder, indented, own_times, paths_of
 
-TREE_CHANGES = schema_from("""
-    tree: Op trees, the worst first; keys node;
-    name: text, presence: text = in, calls_a: number = calls of A, calls_b: number = of B, host_a_ns = host
-    A, host_b_ns = host B, host_change_ns = Δ host (change), device_a_ns = kernels A, device_b_ns = kernels
-    B, device_change_ns = Δ kernels (change), depth (detail), node: id (detail), parent: id (detail)
-""")
+TREE_CHANGES = TableSchema(
+    "tree",
+    "Op trees, the worst first",
+    (
+        Column("name", "name", "text"),
+        Column("presence", "in", "text"),
+        Column("calls_a", "calls of A", "number"),
+        Column("calls_b", "of B", "number"),
+        Column("host_a_ns", "host A", "ns"),
+        Column("host_b_ns", "host B", "ns"),
+        Column("host_change_ns", "Δ host", "ns", change=True),
+        Column("device_a_ns", "kernels A", "ns"),
+        Column("device_b_ns", "kernels B", "ns"),
+        Column("device_change_ns", "Δ kernels", "ns", change=True),
+        Column("depth", "depth", "count", detail=True),
+        Column("node", "node", "id", detail=True),
+        Column("parent", "parent", "id", detail=True),
+    ),
+    keys=("node",),
+)
 Copies: TypeAlias = Mapping[str, tuple[int, int]]
 """Kind of copy -> (how many, ns)."""
 

@@ -30,7 +30,7 @@ from ..query.lookup import promoted_of
 from .messages import SIZES
 from .metrics import ratio
 from .op_sums import LinkedWork, work_in
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope, rows_around
 from .table import Table, Tables
 
@@ -180,12 +180,21 @@ def _batch_norm_backward(call: Call) -> Cost:
 
 
 Model = tuple[Callable[[Call], Cost], str, int]
+# fmt: off
 OPERANDS = {
-    1: "neg exp log sqrt rsqrt abs sin cos tanh sigmoid relu relu_ gelu silu reciprocal square",
-    2: "add add_ sub sub_ mul mul_ div div_ pow clamp_min clamp_min_ threshold_backward eq ne lt gt le ge",
-    3: "where clamp clamp_",
+    1: (
+        "neg", "exp", "log", "sqrt", "rsqrt", "abs", "sin", "cos", "tanh", "sigmoid", "relu", "relu_", "gelu",
+        "silu", "reciprocal", "square",
+    ),
+    2: (
+        "add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_", "pow", "clamp_min", "clamp_min_",
+        "threshold_backward", "eq", "ne", "lt", "gt", "le", "ge",
+    ),
+    3: ("where", "clamp", "clamp_"),
 }
-ELEMENTWISE = {f"aten::{name}": count for count, names in OPERANDS.items() for name in names.split()}
+# fmt: on
+"""Elementwise operators by the number of their tensors."""
+ELEMENTWISE = {f"aten::{name}": count for count, names in OPERANDS.items() for name in names}
 MODELS: dict[str, Model] = {
     "aten::mm": (_mm, MATRIX, 0),
     "aten::bmm": (_mm, MATRIX, 0),
@@ -215,14 +224,30 @@ def cost_of(name: str, call: Call) -> Cost | None:
     return (flops, size) if flops >= 0 else None
 
 
-EFFICIENCY = schema_from("""
-    efficiency: Efficiency of operators; keys name shapes types inputs; read_by kernel_ns; chief name shapes
-    kernel_ns tflops peak_share gbs;
-    name: text = op (is_name), shapes: text, count = calls, flops = FLOPs of a call, bytes = bytes of a call,
-    kernel_ns = kernel time, tflops: number = TFLOP/s, gbs: number = GB/s, tflops_min: number = least TFLOP/s
-    (detail), tflops_max: number = most TFLOP/s (detail), intensity: number = FLOP/byte, peak_share = of the
-    peak, above_peak: number = above it (detail), types: text (detail), inputs: text = other inputs (detail)
-""")
+EFFICIENCY = TableSchema(
+    "efficiency",
+    "Efficiency of operators",
+    (
+        Column("name", "op", "text", is_name=True),
+        Column("shapes", "shapes", "text"),
+        Column("count", "calls", "count"),
+        Column("flops", "FLOPs of a call", "count"),
+        Column("bytes", "bytes of a call", "bytes"),
+        Column("kernel_ns", "kernel time", "ns"),
+        Column("tflops", "TFLOP/s", "number"),
+        Column("gbs", "GB/s", "number"),
+        Column("tflops_min", "least TFLOP/s", "number", detail=True),
+        Column("tflops_max", "most TFLOP/s", "number", detail=True),
+        Column("intensity", "FLOP/byte", "number"),
+        Column("peak_share", "of the peak", "share"),
+        Column("above_peak", "above it", "number", detail=True),
+        Column("types", "types", "text", detail=True),
+        Column("inputs", "other inputs", "text", detail=True),
+    ),
+    keys=("name", "shapes", "types", "inputs"),
+    read_by="kernel_ns",
+    chief=("name", "shapes", "kernel_ns", "tflops", "peak_share", "gbs"),
+)
 NEEDS_VALUES = ("convolution", "attention", "sum", "mean", "batch_norm")
 """Operators whose cost depends on inputs that are no tensors."""
 

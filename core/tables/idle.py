@@ -20,7 +20,7 @@ from .frame import Frame, FrameGroups, Words
 from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, gap_classes, gap_rows, timed_work
 from .gap import gap_ended_by, gaps_of
 from .metrics import Metric, ratio
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .shape import (
     ON_STREAM,
@@ -193,11 +193,20 @@ LONGEST_GAPS = Shape(
     },
 )
 
-DEVICES = schema_from(f"""
-    devices: No stream does anything; keys rank device; not drawn;
-    rank: id, device: text, idle_ns, idle_share = idle %, {", ".join(f"{name}_ns" for name in GAP_CLASSES)},
-    of_ns
-""")
+DEVICES = TableSchema(
+    "devices",
+    "No stream does anything",
+    (
+        Column("rank", "rank", "id"),
+        Column("device", "device", "text"),
+        Column("idle_ns", "idle", "ns"),
+        Column("idle_share", "idle %", "share"),
+        *(Column(f"{name}_ns", name.replace("_", " "), "ns") for name in GAP_CLASSES),
+        Column("of_ns", "of", "ns"),
+    ),
+    keys=("rank", "device"),
+    is_drawn=False,
+)
 
 
 def analyse_idle(

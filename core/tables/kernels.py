@@ -23,7 +23,7 @@ from .frame import Frame, FrameGroups, Words
 from .frame_columns import row_arguments, work_of
 from .kinds import KERNEL_TYPES, kind_table
 from .metrics import Metric, spread_metrics
-from .schema import ARG, Unit, schema_from
+from .schema import ARG, Column, TableSchema, Unit
 from .scope import Scope
 from .shape import (
     ON_STREAM,
@@ -57,7 +57,16 @@ LAUNCHED_WITH: Mapping[str, tuple[str, Unit]] = {
     "bandwidth": ("GB/s", "number"),
 }
 """Launch arguments of kernels and copies: each is a column if one of the listed runs has it."""
-HISTOGRAM = schema_from("histogram: Durations; from_ns, to_ns = below, count = runs, total_ns")
+HISTOGRAM = TableSchema(
+    "histogram",
+    "Durations",
+    (
+        Column("from_ns", "from", "ns"),
+        Column("to_ns", "below", "ns"),
+        Column("count", "runs", "count"),
+        Column("total_ns", "total", "ns"),
+    ),
+)
 BINS = 12
 
 

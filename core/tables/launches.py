@@ -17,7 +17,7 @@ from ..base.arrays import I64, mean_of, sum_of
 from .frame import Frame
 from .frame_columns import timed_work
 from .metrics import Metric
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .shape import ON_STREAM, Ask, Shape, first, flagged, moment, n, ratio_of, statistic, text, total
 from .table import Table, Tables
@@ -56,11 +56,19 @@ LAUNCHES = Shape(
     },
     {"chief": ("name", "delay_median_ns", "call_ns", "count")},
 )
-QUEUES = schema_from("""
-    queues: Queue length;
-    rank: text, device: text, stream: text, count = changes, mean: number = mean of changes, mean_over_time:
-    number, max = longest
-""")
+QUEUES = TableSchema(
+    "queues",
+    "Queue length",
+    (
+        Column("rank", "rank", "text"),
+        Column("device", "device", "text"),
+        Column("stream", "stream", "text"),
+        Column("count", "changes", "count"),
+        Column("mean", "mean of changes", "number"),
+        Column("mean_over_time", "mean over time", "number"),
+        Column("max", "longest", "count"),
+    ),
+)
 LONGEST_DELAYS = Shape(
     "outliers",
     "Longest launch delays",
@@ -87,10 +95,20 @@ PAIRS = Shape(
     },
     {"is_drawn": False},
 )
-OF_ALL = schema_from("""
-    statistics: Statistics; not drawn; of: text, total_ns, mean_ns (statistic), median_ns (statistic),
-    p95_ns (statistic), min_ns (statistic), max_ns (statistic)
-""")
+OF_ALL = TableSchema(
+    "statistics",
+    "Statistics",
+    (
+        Column("of", "of", "text"),
+        Column("total_ns", "total", "ns"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("median_ns", "median", "ns", statistic=True),
+        Column("p95_ns", "p95", "ns", statistic=True),
+        Column("min_ns", "min", "ns", statistic=True),
+        Column("max_ns", "max", "ns", statistic=True),
+    ),
+    is_drawn=False,
+)
 STATISTICS = tuple(column.key for column in OF_ALL.columns[1:])
 
 

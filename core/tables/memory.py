@@ -20,7 +20,7 @@ from .allocations import Allocator, allocators, unnamed
 from .frame import Frame, FrameGroups, Words
 from .frame_columns import NEVER, work_of
 from .metrics import Metric
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .shape import ON_DEVICE, Ask, Shape, flagged, n, statistic, text, total
 from .table import Table, Tables, row_of_object
@@ -125,23 +125,60 @@ def copies(scope: Scope) -> Table:
 LARGEST = 20
 """How many allocations are listed for each allocator unless --limit says otherwise."""
 
-MEMORY = schema_from("""
-    memory: Memory; keys rank name; jumps_to the op at the peak; chief name peak_bytes last_bytes kept rank;
-    rank: text, name: text = allocator, peak_bytes = peak (statistic), peak_ns = peak at (statistic moment),
-    first_bytes = at the start (statistic), last_bytes = at the end (statistic), kept, kept_bytes,
-    allocations, releases, allocated_bytes = allocated, released_bytes = released, reserved_bytes = reserved
-    (statistic), known_by: text = totals, device_type: id (detail), device_id: id = device number (detail)
-""")
-LIVE = schema_from("""
-    live: Live; keys rank allocator name; jumps_to the op; chief name bytes held_ns allocator;
-    rank: text, allocator: text, name: text = allocated in (is_name), bytes = size,
-    start_ns = allocated at (statistic moment), end_ns = released at (statistic moment),
-    held_ns (statistic), address: text
-""")
-MEMORY_CURVE = schema_from("""
-    memory_curve: Memory over time;
-    rank: text, allocator: text, at_ns (moment), change: bytes, allocated: bytes, reserved: bytes
-""")
+MEMORY = TableSchema(
+    "memory",
+    "Memory",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "allocator", "text"),
+        Column("peak_bytes", "peak", "bytes", statistic=True),
+        Column("peak_ns", "peak at", "ns", statistic=True, moment=True),
+        Column("first_bytes", "at the start", "bytes", statistic=True),
+        Column("last_bytes", "at the end", "bytes", statistic=True),
+        Column("kept", "kept", "count"),
+        Column("kept_bytes", "kept bytes", "bytes"),
+        Column("allocations", "allocations", "count"),
+        Column("releases", "releases", "count"),
+        Column("allocated_bytes", "allocated", "bytes"),
+        Column("released_bytes", "released", "bytes"),
+        Column("reserved_bytes", "reserved", "bytes", statistic=True),
+        Column("known_by", "totals", "text"),
+        Column("device_type", "device type", "id", detail=True),
+        Column("device_id", "device number", "id", detail=True),
+    ),
+    keys=("rank", "name"),
+    jumps_to="the op at the peak",
+    chief=("name", "peak_bytes", "last_bytes", "kept", "rank"),
+)
+LIVE = TableSchema(
+    "live",
+    "Live",
+    (
+        Column("rank", "rank", "text"),
+        Column("allocator", "allocator", "text"),
+        Column("name", "allocated in", "text", is_name=True),
+        Column("bytes", "size", "bytes"),
+        Column("start_ns", "allocated at", "ns", statistic=True, moment=True),
+        Column("end_ns", "released at", "ns", statistic=True, moment=True),
+        Column("held_ns", "held", "ns", statistic=True),
+        Column("address", "address", "text"),
+    ),
+    keys=("rank", "allocator", "name"),
+    jumps_to="the op",
+    chief=("name", "bytes", "held_ns", "allocator"),
+)
+MEMORY_CURVE = TableSchema(
+    "memory_curve",
+    "Memory over time",
+    (
+        Column("rank", "rank", "text"),
+        Column("allocator", "allocator", "text"),
+        Column("at_ns", "at", "ns", moment=True),
+        Column("change", "change", "bytes"),
+        Column("allocated", "allocated", "bytes"),
+        Column("reserved", "reserved", "bytes"),
+    ),
+)
 RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"
 ALLOCATES_BY_MEMSET = ("AIU", "SPYRE")

@@ -37,7 +37,7 @@ from .op_sums import (
     work_in,
     work_positions,
 )
-from .schema import Column, TableSchema, columns_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .table import Table, Tables, Value
 from .table_rows import Values
@@ -268,18 +268,25 @@ def _summed(
 
 def _columns(device: str, has_device_memory: bool) -> list[Column]:
     """Return the columns that every grouping has; `device` is what the trace's accelerator is called."""
-    hidden = "" if has_device_memory else " (detail)"
-    columns = columns_from(f"""
-        name: text = Name (is_name), calls = # of Calls, cpu_total_ns = CPU total, self_cpu_ns = Self CPU,
-        device_total_ns = {device} total, self_device_ns = Self {device}, cpu_mem: bytes = CPU Mem,
-        self_cpu_mem: bytes = Self CPU Mem, device_mem: bytes = {device} Mem{hidden},
-        self_device_mem: bytes = Self {device} Mem{hidden}, annotation: number = Annotation,
-        on_device: number = On {device}, cpu_avg_ns = CPU time avg (statistic detail),
-        device_avg_ns = {device} time avg (statistic detail),
-        device_self_ns = {device} launched by it alone (detail),
-        device_busy_ns = {device} busy with it (detail)
-    """)
-    return list(columns)
+    is_hidden = not has_device_memory
+    return [
+        Column("name", "Name", "text", is_name=True),
+        Column("calls", "# of Calls", "count"),
+        Column("cpu_total_ns", "CPU total", "ns"),
+        Column("self_cpu_ns", "Self CPU", "ns"),
+        Column("device_total_ns", f"{device} total", "ns"),
+        Column("self_device_ns", f"Self {device}", "ns"),
+        Column("cpu_mem", "CPU Mem", "bytes"),
+        Column("self_cpu_mem", "Self CPU Mem", "bytes"),
+        Column("device_mem", f"{device} Mem", "bytes", detail=is_hidden),
+        Column("self_device_mem", f"Self {device} Mem", "bytes", detail=is_hidden),
+        Column("annotation", "Annotation", "number"),
+        Column("on_device", f"On {device}", "number"),
+        Column("cpu_avg_ns", "CPU time avg", "ns", statistic=True, detail=True),
+        Column("device_avg_ns", f"{device} time avg", "ns", statistic=True, detail=True),
+        Column("device_self_ns", f"{device} launched by it alone", "ns", detail=True),
+        Column("device_busy_ns", f"{device} busy with it", "ns", detail=True),
+    ]
 
 
 def _table(

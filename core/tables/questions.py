@@ -17,7 +17,7 @@ from .findings.finding import Finding
 from .findings.forms import finding_row, saved_findings
 from .frames import text_in_cell
 from .registry import BY_NAME
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .table import Table, Tables
 
@@ -27,18 +27,43 @@ ROOM = {"causes": 3400, "trust": 1600, "answers": 5000}
 """Bytes that the rows of a table take at most as JSON: with columns and notes the whole stays below 8 KB."""
 LONGEST_TEXT = 220
 ANSWER_ROWS = 3
-CAUSES = schema_from("""
-    causes: What costs time;
-    number: text, rule: text, caused_by: text (detail), claimed_ns = cost, caused_ns = by its cause,
-    share = of the time, finding: text, command: text
-""")
+CAUSES = TableSchema(
+    "causes",
+    "What costs time",
+    (
+        Column("number", "number", "text"),
+        Column("rule", "rule", "text"),
+        Column("caused_by", "caused by", "text", detail=True),
+        Column("claimed_ns", "cost", "ns"),
+        Column("caused_ns", "by its cause", "ns"),
+        Column("share", "of the time", "share"),
+        Column("finding", "finding", "text"),
+        Column("command", "command", "text"),
+    ),
+)
 CAUSE_KEYS = [column.key for column in CAUSES.columns]
-TRUST = schema_from("""
-    trust: What distorts the recording; rule: text, severity: text, count, text: text = what, command: text
-""")
-ANSWERS = schema_from("""
-    answers: Answers; question: text, number, text: text = answer, answer: object (detail), command: text
-""")
+TRUST = TableSchema(
+    "trust",
+    "What distorts the recording",
+    (
+        Column("rule", "rule", "text"),
+        Column("severity", "severity", "text"),
+        Column("count", "count", "count"),
+        Column("text", "what", "text"),
+        Column("command", "command", "text"),
+    ),
+)
+ANSWERS = TableSchema(
+    "answers",
+    "Answers",
+    (
+        Column("question", "question", "text"),
+        Column("number", "number", "count"),
+        Column("text", "answer", "text"),
+        Column("answer", "answer", "object", detail=True),
+        Column("command", "command", "text"),
+    ),
+)
 
 
 class Question(NamedTuple):
@@ -53,47 +78,136 @@ class Question(NamedTuple):
     options: tuple[tuple[str, Any], ...] = ()
 
 
-def _question(name: str, text: str, command: str, columns: str, **more: Any) -> Question:
-    return Question(name, text, command, tuple(columns.split()), **more)
-
-
 QUESTIONS = (
-    _question("busy", "How busy are the devices?", "breakdown",
-              "rank label busy_share busy_ns of_ns idle_ns", table="states", sort="of_ns"),
-    _question("idle", "Why do streams wait?", "idle",
-              "stream idle_ns host_wait_ns kernel_wait_ns other_ns", sort="idle_ns"),
-    _question("gap", "Which gaps on the device are longest?", "idle",
-              "start_ns gap_ns after before class", table="gaps", sort="gap_ns"),
-    _question("kernel", "Which kernels take most time?", "kernels",
-              "name count total_ns share", sort="total_ns"),
-    _question("kind", "Which kinds of kernels take most time?", "kernels --by kind",
-              "name count total_ns share", sort="total_ns", options=(("by", "kind"),)),
-    _question("op", "Which operators take most time of the CPU, by themselves?", "ops --sort self_cpu_ns",
-              "name calls self_cpu_ns cpu_total_ns", sort="self_cpu_ns"),
-    _question("device-op", "Which operators take most time of the GPU, by themselves?",
-              "ops --sort device_self_ns", "name calls device_self_ns device_busy_ns", sort="device_self_ns"),
-    _question("step", "How long do steps take?", "steps --groups",
-              "group count mean_ns p50_ns p95_ns max_ns", table="groups", sort="count",
-              options=(("groups", True),)),
-    _question("slow-step", "Which single steps are slowest?", "steps --sort wall_ns",
-              "step wall_ns device_busy_ns idle_ns start_ns", table="steps", sort="wall_ns"),
-    _question("launch", "Which launch calls take most time?", "launches --sort call_ns",
-              "name count call_ns delay_median_ns", sort="call_ns"),
-    _question("copy", "Which copies move most bytes?", "memory --first copies",
-              "name memory count bytes time_ns bandwidth", table="copies", sort="bytes"),
-    _question("memory", "How much memory do allocators hold at their peak?", "memory",
-              "name peak_bytes peak_ns", sort="peak_bytes"),
-    _question("rank", "Which ranks keep others waiting?", "ranks",
-              "rank step_ns waited_ns kept_waiting_ns last", sort="kept_waiting_ns"),
-    _question("collective", "Which collectives take longest, at which bandwidth?",
-              "ranks --first collectives", "name bytes pure_ns wait_ns algbw busbw ranks_missing",
-              table="collectives", sort="pure_ns"),
-    _question("path", "What does the length hang on: the critical path by kind?", "critical-path --by kind",
-              "name count duration_ns share", table="path", options=(("by", "kind"),)),
-    _question("efficiency", "Which operators achieve how many FLOP/s, of the peak?", "efficiency",
-              "name shapes count tflops gbs peak_share", sort="kernel_ns"),
-    _question("compile", "Was torch.compile used?", "compile", "name count total_ns", sort="total_ns"),
-)  # fmt: skip
+    Question(
+        "busy",
+        "How busy are the devices?",
+        "breakdown",
+        ("rank", "label", "busy_share", "busy_ns", "of_ns", "idle_ns"),
+        table="states",
+        sort="of_ns",
+    ),
+    Question(
+        "idle",
+        "Why do streams wait?",
+        "idle",
+        ("stream", "idle_ns", "host_wait_ns", "kernel_wait_ns", "other_ns"),
+        sort="idle_ns",
+    ),
+    Question(
+        "gap",
+        "Which gaps on the device are longest?",
+        "idle",
+        ("start_ns", "gap_ns", "after", "before", "class"),
+        table="gaps",
+        sort="gap_ns",
+    ),
+    Question(
+        "kernel",
+        "Which kernels take most time?",
+        "kernels",
+        ("name", "count", "total_ns", "share"),
+        sort="total_ns",
+    ),
+    Question(
+        "kind",
+        "Which kinds of kernels take most time?",
+        "kernels --by kind",
+        ("name", "count", "total_ns", "share"),
+        sort="total_ns",
+        options=(("by", "kind"),),
+    ),
+    Question(
+        "op",
+        "Which operators take most time of the CPU, by themselves?",
+        "ops --sort self_cpu_ns",
+        ("name", "calls", "self_cpu_ns", "cpu_total_ns"),
+        sort="self_cpu_ns",
+    ),
+    Question(
+        "device-op",
+        "Which operators take most time of the GPU, by themselves?",
+        "ops --sort device_self_ns",
+        ("name", "calls", "device_self_ns", "device_busy_ns"),
+        sort="device_self_ns",
+    ),
+    Question(
+        "step",
+        "How long do steps take?",
+        "steps --groups",
+        ("group", "count", "mean_ns", "p50_ns", "p95_ns", "max_ns"),
+        table="groups",
+        sort="count",
+        options=(("groups", True),),
+    ),
+    Question(
+        "slow-step",
+        "Which single steps are slowest?",
+        "steps --sort wall_ns",
+        ("step", "wall_ns", "device_busy_ns", "idle_ns", "start_ns"),
+        table="steps",
+        sort="wall_ns",
+    ),
+    Question(
+        "launch",
+        "Which launch calls take most time?",
+        "launches --sort call_ns",
+        ("name", "count", "call_ns", "delay_median_ns"),
+        sort="call_ns",
+    ),
+    Question(
+        "copy",
+        "Which copies move most bytes?",
+        "memory --first copies",
+        ("name", "memory", "count", "bytes", "time_ns", "bandwidth"),
+        table="copies",
+        sort="bytes",
+    ),
+    Question(
+        "memory",
+        "How much memory do allocators hold at their peak?",
+        "memory",
+        ("name", "peak_bytes", "peak_ns"),
+        sort="peak_bytes",
+    ),
+    Question(
+        "rank",
+        "Which ranks keep others waiting?",
+        "ranks",
+        ("rank", "step_ns", "waited_ns", "kept_waiting_ns", "last"),
+        sort="kept_waiting_ns",
+    ),
+    Question(
+        "collective",
+        "Which collectives take longest, at which bandwidth?",
+        "ranks --first collectives",
+        ("name", "bytes", "pure_ns", "wait_ns", "algbw", "busbw", "ranks_missing"),
+        table="collectives",
+        sort="pure_ns",
+    ),
+    Question(
+        "path",
+        "What does the length hang on: the critical path by kind?",
+        "critical-path --by kind",
+        ("name", "count", "duration_ns", "share"),
+        table="path",
+        options=(("by", "kind"),),
+    ),
+    Question(
+        "efficiency",
+        "Which operators achieve how many FLOP/s, of the peak?",
+        "efficiency",
+        ("name", "shapes", "count", "tflops", "gbs", "peak_share"),
+        sort="kernel_ns",
+    ),
+    Question(
+        "compile",
+        "Was torch.compile used?",
+        "compile",
+        ("name", "count", "total_ns"),
+        sort="total_ns",
+    ),
+)
 NAMES = {question.name: question for question in QUESTIONS}
 
 

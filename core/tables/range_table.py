@@ -16,23 +16,49 @@ from ..query.groups import Groups, Labels, concatenated, dense
 from ..query.lookup import category_mask
 from ..query.window import SPAN_CATEGORY
 from .metrics import Metric
-from .schema import columns_from, schema_from
+from .schema import Column, TableSchema
 from .scope import Chunk, Scope
 from .table import Table, Tables
 
 MOST_ROWS = 200_000
 """The most names that a table lists: those with the most time. A note counts the others."""
 
-RANGE = schema_from("""
-    range: Slices by name; keys name category;
-    name: text (is_name), category: text, count, total_ns, self_ns, share, mean_ns (statistic), min_ns
-    (statistic), max_ns (statistic)
-""")
-LANES = schema_from("""
-    lanes: Lanes; keys lane process;
-    lane: text, process: text, count, busy_ns, share = busy share
-""")
-CATEGORIES = columns_from("category: text, names, count, self_ns, share, max_ns (statistic)")
+RANGE = TableSchema(
+    "range",
+    "Slices by name",
+    (
+        Column("name", "name", "text", is_name=True),
+        Column("category", "category", "text"),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("self_ns", "self", "ns"),
+        Column("share", "share", "share"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("min_ns", "min", "ns", statistic=True),
+        Column("max_ns", "max", "ns", statistic=True),
+    ),
+    keys=("name", "category"),
+)
+LANES = TableSchema(
+    "lanes",
+    "Lanes",
+    (
+        Column("lane", "lane", "text"),
+        Column("process", "process", "text"),
+        Column("count", "count", "count"),
+        Column("busy_ns", "busy", "ns"),
+        Column("share", "busy share", "share"),
+    ),
+    keys=("lane", "process"),
+)
+CATEGORIES = (
+    Column("category", "category", "text"),
+    Column("names", "names", "count"),
+    Column("count", "count", "count"),
+    Column("self_ns", "self", "ns"),
+    Column("share", "share", "share"),
+    Column("max_ns", "max", "ns", statistic=True),
+)
 SUMS = ("source", "name", "category", "count", "total_ns", "self_ns", "min_ns", "max_ns", "longest")
 """What is summed up: numbers of source, name and category; ns; the position of the longest slice."""
 

@@ -15,53 +15,128 @@ from ..index.captures import ranks_text
 from .messages import bandwidths
 from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import RankInStep, Ranks, RankTimes, ranks
-from .schema import Column, schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .table import Table, Tables, row_of_object
 from .table_rows import Values
 
 NO_GROUPS: Mapping[int, str] = MappingProxyType({})
-RANKS = schema_from("""
-    ranks: Ranks; chief rank step_ns comm_ns waited_ns kept_waiting_ns compute_ns;
-    rank, host: text, steps, step_ns, compute_ns, comm_ns = communication, idle_ns, kernels, waited_ns,
-    last = came last, kept_waiting_ns, offset_ns = clock moved, residual_ns, path: text = file (detail),
-    correction_ns = clock corrected (detail), residual_median_ns (statistic detail),
-    residual_p95_ns (statistic detail), matched (detail), kernel_time_ns (detail), busy_ns (detail),
-    memory_ns (detail), collectives (detail)
-""")
-COLLECTIVES = schema_from("""
-    collectives: Collectives; chief name spread_ns last wait_ns busbw;
-    name: text = collective, group: text, number: number, ranks: object, start_ns (moment), spread_ns =
-    starts apart, wait_ns = waited, last: text = last rank, together_ns, bytes, pure_ns = shortest, algbw:
-    number = GB/s, busbw: number = bus GB/s, ranks_missing, end_spread_ns = ends apart, starts_ns: object
-    (detail), ends_ns: object (detail), dtype: text = type (detail), group_size (detail), last_rank: id
-    (statistic detail)
-""")
-STEPS = schema_from("""
-    steps: Slowest rank of each step; chief step wall_ns slowest awaited kept_waiting_ns;
-    step: text, ranks, wall_ns = longest, slowest = slowest rank, slowest_own_ns = its own time,
-    fastest_own_ns = fastest's, awaited: text = waited for, kept_waiting_ns
-""")
-IN_STEP = schema_from("""
-    imbalance: Ranks step by step;
-    step: text, rank, wall_ns, own_ns = own time, waited_ns, kept_waiting_ns
-""")
-HEAT_MAP = schema_from("""
-    heat: Ranks by steps;
-    ranks: text, heat: text = by step, kept_waiting_ns = kept waiting at most, rank: id = by rank,
-    step: text = in step
-""")
+RANKS = TableSchema(
+    "ranks",
+    "Ranks",
+    (
+        Column("rank", "rank", "count"),
+        Column("host", "host", "text"),
+        Column("steps", "steps", "count"),
+        Column("step_ns", "step", "ns"),
+        Column("compute_ns", "compute", "ns"),
+        Column("comm_ns", "communication", "ns"),
+        Column("idle_ns", "idle", "ns"),
+        Column("kernels", "kernels", "count"),
+        Column("waited_ns", "waited", "ns"),
+        Column("last", "came last", "count"),
+        Column("kept_waiting_ns", "kept waiting", "ns"),
+        Column("offset_ns", "clock moved", "ns"),
+        Column("residual_ns", "residual", "ns"),
+        Column("path", "file", "text", detail=True),
+        Column("correction_ns", "clock corrected", "ns", detail=True),
+        Column("residual_median_ns", "residual median", "ns", statistic=True, detail=True),
+        Column("residual_p95_ns", "residual p95", "ns", statistic=True, detail=True),
+        Column("matched", "matched", "count", detail=True),
+        Column("kernel_time_ns", "kernel time", "ns", detail=True),
+        Column("busy_ns", "busy", "ns", detail=True),
+        Column("memory_ns", "memory", "ns", detail=True),
+        Column("collectives", "collectives", "count", detail=True),
+    ),
+    chief=("rank", "step_ns", "comm_ns", "waited_ns", "kept_waiting_ns", "compute_ns"),
+)
+COLLECTIVES = TableSchema(
+    "collectives",
+    "Collectives",
+    (
+        Column("name", "collective", "text"),
+        Column("group", "group", "text"),
+        Column("number", "number", "number"),
+        Column("ranks", "ranks", "object"),
+        Column("start_ns", "start", "ns", moment=True),
+        Column("spread_ns", "starts apart", "ns"),
+        Column("wait_ns", "waited", "ns"),
+        Column("last", "last rank", "text"),
+        Column("together_ns", "together", "ns"),
+        Column("bytes", "bytes", "bytes"),
+        Column("pure_ns", "shortest", "ns"),
+        Column("algbw", "GB/s", "number"),
+        Column("busbw", "bus GB/s", "number"),
+        Column("ranks_missing", "ranks missing", "count"),
+        Column("end_spread_ns", "ends apart", "ns"),
+        Column("starts_ns", "starts", "object", detail=True),
+        Column("ends_ns", "ends", "object", detail=True),
+        Column("dtype", "type", "text", detail=True),
+        Column("group_size", "group size", "count", detail=True),
+        Column("last_rank", "last rank", "id", statistic=True, detail=True),
+    ),
+    chief=("name", "spread_ns", "last", "wait_ns", "busbw"),
+)
+STEPS = TableSchema(
+    "steps",
+    "Slowest rank of each step",
+    (
+        Column("step", "step", "text"),
+        Column("ranks", "ranks", "count"),
+        Column("wall_ns", "longest", "ns"),
+        Column("slowest", "slowest rank", "count"),
+        Column("slowest_own_ns", "its own time", "ns"),
+        Column("fastest_own_ns", "fastest's", "ns"),
+        Column("awaited", "waited for", "text"),
+        Column("kept_waiting_ns", "kept waiting", "ns"),
+    ),
+    chief=("step", "wall_ns", "slowest", "awaited", "kept_waiting_ns"),
+)
+IN_STEP = TableSchema(
+    "imbalance",
+    "Ranks step by step",
+    (
+        Column("step", "step", "text"),
+        Column("rank", "rank", "count"),
+        Column("wall_ns", "wall", "ns"),
+        Column("own_ns", "own time", "ns"),
+        Column("waited_ns", "waited", "ns"),
+        Column("kept_waiting_ns", "kept waiting", "ns"),
+    ),
+)
+HEAT_MAP = TableSchema(
+    "heat",
+    "Ranks by steps",
+    (
+        Column("ranks", "ranks", "text"),
+        Column("heat", "by step", "text"),
+        Column("kept_waiting_ns", "kept waiting at most", "ns"),
+        Column("rank", "by rank", "id"),
+        Column("step", "in step", "text"),
+    ),
+)
 HEAT = ".123456789"
 """From “no rank waits for this one in the step” to “the longest wait of all ranks and steps”."""
 HEAT_ROWS, HEAT_CELLS = 30, 48
 """The most rows and cells of a heat map: further ranks or steps share a cell, which shows the worst of them.
 """
 GROUP = Column("group", "group", "text")
-GROUPS = schema_from("""
-    groups: Groups of ranks;
-    group: text, ranks, worst = worst rank, step_ns (statistic), compute_ns (statistic),
-    comm_ns = communication (statistic), idle_ns (statistic), waited_ns, last = came last, kept_waiting_ns
-""")
+GROUPS = TableSchema(
+    "groups",
+    "Groups of ranks",
+    (
+        Column("group", "group", "text"),
+        Column("ranks", "ranks", "count"),
+        Column("worst", "worst rank", "count"),
+        Column("step_ns", "step", "ns", statistic=True),
+        Column("compute_ns", "compute", "ns", statistic=True),
+        Column("comm_ns", "communication", "ns", statistic=True),
+        Column("idle_ns", "idle", "ns", statistic=True),
+        Column("waited_ns", "waited", "ns"),
+        Column("last", "came last", "count"),
+        Column("kept_waiting_ns", "kept waiting", "ns"),
+    ),
+)
 
 
 def analyse_ranks(scope: Scope, group_by: str = "", worst: int = 0, first: str = "") -> Tables:

@@ -8,33 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from typing import Any
 
 from ..base.installed import ADDED_ANALYSES, added
 from .analysis import TABS as TABS
-from .analysis import Analysis, Need, Option, panels_from
+from .analysis import Analysis, Need, Option, TablePanel
 
 STEP_ROWS = 100
 """The number of rows that PyTorch prints."""
-
-
-def _own(
-    name: str, help: str, options: tuple[Option, ...] = (), *, examples: tuple[str, ...], **more: Any
-) -> Analysis:
-    """Return a row with what follows from its name, and the group that most rows are of; `examples` are what
-    follows the command.
-    """
-    usual = {"function": f"{name}:analyse_{name}", "metric_group": name, "group": TIME}
-    usual |= {"title": name.replace("_", " ").capitalize()}
-    lines = tuple(f"tracelane {name.replace('_', '-')} {words}" for words in examples)
-    return Analysis(name, help=help, options=options, examples=lines, **{**usual, **more})
-
-
-def _first(default: str, tables: str, more: str = "") -> Option:
-    """Return the option that says which of several tables comes first."""
-    return Option(
-        "first", f"The table to print first; csv holds only this one.{more}", default, tuple(tables.split())
-    )
 
 
 TIME = "Where does the time go?"
@@ -48,30 +28,55 @@ ARTEFACTS = Option(
 IDEAL = r"ideal:(?P<path>.*?)(?:@(?P<mhz>\d{1,6}(?:\.\d{1,6})?))?"
 """A column of ideal cycles: where the compiler wrote them, and the clock of the cores."""
 OWN = (
-    _own(
+    Analysis(
         "range",
+        "range_table:analyse_range",
+        "Table",
         "Sum up the slices of a range, or of the whole trace: by name and category, by lane, or by "
         "category.\n\n"
         "A slice that an edge of the range cuts counts with the part inside. JSON and CSV have times in ns.",
         (Option("by", "Rows.", "name", ("name", "lane", "category")),),
         tab="table",
-        panels=panels_from("""
-            table: Name = range, sort self_ns (no slices here)
-                Sum up the slices of the range, or all, by name and category
-            lanes-busy: Lane = range, sort busy_ns, options by=lane (no slices here)
-                Say how busy each lane is in the range, or in the whole trace
-            categories: Category = range, sort self_ns, options by=category (no slices here)
-                Sum up the slices of the range, or all, by category
-        """),
+        panels=(
+            TablePanel(
+                "table",
+                "Name",
+                "Sum up the slices of the range, or all, by name and category",
+                "range",
+                "no slices here",
+                sort="self_ns",
+            ),
+            TablePanel(
+                "lanes-busy",
+                "Lane",
+                "Say how busy each lane is in the range, or in the whole trace",
+                "range",
+                "no slices here",
+                sort="busy_ns",
+                options=(("by", "lane"),),
+            ),
+            TablePanel(
+                "categories",
+                "Category",
+                "Sum up the slices of the range, or all, by category",
+                "range",
+                "no slices here",
+                sort="self_ns",
+                options=(("by", "category"),),
+            ),
+        ),
         metrics="range_table:range_metrics",
         metric_group="trace",
         group="Look",
-        examples=("trace.json --from +100us --to +400us", "trace.json --step 4 --json"),
-        function="range_table:analyse_range",
-        title="Table",
+        examples=(
+            "tracelane range trace.json --from +100us --to +400us",
+            "tracelane range trace.json --step 4 --json",
+        ),
     ),
-    _own(
+    Analysis(
         "tree",
+        "tree:analyse_tree",
+        "Tree",
         "Show the call tree: total time, own time and number of calls of each path of names."
         "\n\nThe tree is of all threads together, of each thread, or of device time by what launched it. "
         "Annotations on a device's lanes are left out; --by launch has the work below the host's own. "
@@ -86,25 +91,58 @@ OWN = (
             Option("bottom_up", "Start with each name, with its callers below it.", False),
         ),
         tab="tree",
-        panels=panels_from("""
-            tree: Top down = tree, is_compared no (no slices here)
-                Show which calls made which, from the outermost inwards
-            tree-callers: Bottom up = tree, options bottom_up, is_compared no (no slices here)
-                Show for each name from where it is called, its callers merged
-            tree-threads: By thread = tree, options by=thread, is_compared no (no slices here)
-                Show the call tree of each thread by itself
-            tree-launches: By launch = tree, options by=launch, needs devices, is_compared no
-                (no device work here)
-                Show the device work below the calls that launched it
-        """),
+        panels=(
+            TablePanel(
+                "tree",
+                "Top down",
+                "Show which calls made which, from the outermost inwards",
+                "tree",
+                "no slices here",
+                is_compared=False,
+            ),
+            TablePanel(
+                "tree-callers",
+                "Bottom up",
+                "Show for each name from where it is called, its callers merged",
+                "tree",
+                "no slices here",
+                options=(("bottom_up", True),),
+                is_compared=False,
+            ),
+            TablePanel(
+                "tree-threads",
+                "By thread",
+                "Show the call tree of each thread by itself",
+                "tree",
+                "no slices here",
+                options=(("by", "thread"),),
+                is_compared=False,
+            ),
+            TablePanel(
+                "tree-launches",
+                "By launch",
+                "Show the device work below the calls that launched it",
+                "tree",
+                "no device work here",
+                options=(("by", "launch"),),
+                is_compared=False,
+                needs=("devices",),
+            ),
+        ),
         rows=40,
         limits="lists",
+        metric_group="tree",
         formats=(("folded", "tree:folded_lines"),),
         group="Look",
-        examples=("trace.json --step 4", "trace.json --format folded -o x.folded"),
+        examples=(
+            "tracelane tree trace.json --step 4",
+            "tracelane tree trace.json --format folded -o x.folded",
+        ),
     ),
-    _own(
+    Analysis(
         "ops",
+        "ops:analyse_ops",
+        "Ops",
         "Print what PyTorch's key_averages().table() prints, from the trace file alone.\n\n"
         "--sort takes PyTorch's sort keys, such as self_cpu_time_total. Without it text is sorted by "
         "self time (of the device, where there is one); JSON and CSV have PyTorch's own order.",
@@ -123,52 +161,94 @@ OWN = (
             ),
         ),
         tab="table",
-        panels=panels_from("""
-            ops: Op = ops, sort self_cpu_ns, words operators key_averages (no ops here)
-                Show PyTorch's table of ops (key_averages); again: by shape, by module
-            ops-shape: Shape = ops, sort self_cpu_ns, options group_by=shape (no ops here)
-                Show the table of ops by name and input shapes
-            ops-module: Module = ops, sort self_cpu_ns, options group_by=module (no ops here)
-                Show the table of ops by the nn.Module that called them
-        """),
+        panels=(
+            TablePanel(
+                "ops",
+                "Op",
+                "Show PyTorch's table of ops (key_averages); again: by shape, by module",
+                "ops",
+                "no ops here",
+                sort="self_cpu_ns",
+                words="operators key_averages",
+            ),
+            TablePanel(
+                "ops-shape",
+                "Shape",
+                "Show the table of ops by name and input shapes",
+                "ops",
+                "no ops here",
+                sort="self_cpu_ns",
+                options=(("group_by", "shape"),),
+            ),
+            TablePanel(
+                "ops-module",
+                "Module",
+                "Show the table of ops by the nn.Module that called them",
+                "ops",
+                "no ops here",
+                sort="self_cpu_ns",
+                options=(("group_by", "module"),),
+            ),
+        ),
         rows=STEP_ROWS,
         sort="ops:sort_column",
         metrics="ops:op_metrics",
-        examples=("trace.json --sort self_cpu_ns", "trace.json --by step"),
+        metric_group="ops",
+        group=TIME,
+        examples=("tracelane ops trace.json --sort self_cpu_ns", "tracelane ops trace.json --by step"),
     ),
-    _own(
+    Analysis(
         "steps",
+        "steps:analyse_steps",
+        "Steps",
         "List the steps with their wall, busy and idle time, and say why these slices are steps.\n\n"
         "Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.",
         (Option("groups", "Print only the groups: prefill, decode, batch size.", False),),
         tab="steps",
-        panels=panels_from("""
-            steps: Steps = steps, needs steps, to_first
-                (no steps here: :steps NAME takes slices of a name for steps)
-                Show how long each step took, and what for
-        """),
+        panels=(
+            TablePanel(
+                "steps",
+                "Steps",
+                "Show how long each step took, and what for",
+                "steps",
+                "no steps here: :steps NAME takes slices of a name for steps",
+                to_first=True,
+                needs=("steps",),
+            ),
+        ),
         rows=STEP_ROWS,
         metrics="steps:step_metrics",
         metric_group="step",
-        examples=("trace.json", "trace.json --format csv"),
+        group=TIME,
+        examples=("tracelane steps trace.json", "tracelane steps trace.json --format csv"),
     ),
-    _own(
+    Analysis(
         "breakdown",
+        "breakdown:analyse_breakdown",
+        "Time",
         "Divide the time of each device: busy and idle, compute, communication, copies, and what "
         "overlaps.\n\nKernel time runs from the first start to the last end; work that runs at the same time "
         "counts once.",
         tab="time",
-        panels=panels_from("""
-            time: Time = states, needs devices (no device work here)
-                Show for each device how long it computed, copied, communicated, waited or was idle
-        """),
+        panels=(
+            TablePanel(
+                "time",
+                "Time",
+                "Show for each device how long it computed, copied, communicated, waited or was idle",
+                "states",
+                "no device work here",
+                needs=("devices",),
+            ),
+        ),
         metrics="breakdown:breakdown_metrics",
         metric_group="device",
-        examples=("trace.json", "trace.json --step 4"),
-        title="Time",
+        group=TIME,
+        examples=("tracelane breakdown trace.json", "tracelane breakdown trace.json --step 4"),
     ),
-    _own(
+    Analysis(
         "kernels",
+        "kernels:analyse_kernels",
+        "Kernels",
         "List the device work by name: how often it ran, its total, mean, median and longest time.",
         (
             Option(
@@ -202,36 +282,54 @@ OWN = (
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
         ),
         tab="table",
-        panels=panels_from("""
-            kernels: Kernel = kernels, sort total_ns, needs devices, words gpu device work
-                (no device work here)
-                Show the device work of the range, or all, by name
-        """),
+        panels=(
+            TablePanel(
+                "kernels",
+                "Kernel",
+                "Show the device work of the range, or all, by name",
+                "kernels",
+                "no device work here",
+                sort="total_ns",
+                words="gpu device work",
+                needs=("devices",),
+            ),
+        ),
         limits="both",
         metrics="kernels:kernel_metrics",
-        examples=("trace.json", "trace.json --step 4 --limit 5"),
+        metric_group="kernels",
+        group=TIME,
+        examples=("tracelane kernels trace.json", "tracelane kernels trace.json --step 4 --limit 5"),
     ),
-    _own(
+    Analysis(
         "efficiency",
+        "efficiency:analyse_efficiency",
+        "Efficiency",
         "Say what operators achieve by name and shapes: FLOP/s, bytes/s, and their part of the peak."
         "\n\nFLOPs and bytes come from shapes, types and other inputs (record_shapes=True). Operators "
         "without a model are left out; the totals say how much time has one. --format svg draws them.",
         rows=40,
+        metric_group="efficiency",
         formats=(("svg", "efficiency:plot_svg"),),
-        examples=("trace.json", "trace.json --format svg -o x.svg"),
+        group=TIME,
+        examples=("tracelane efficiency trace.json", "tracelane efficiency trace.json --format svg -o x.svg"),
     ),
-    _own(
+    Analysis(
         "source",
+        "compile:analyse_source",
+        "Source",
         "Say which source lines, ops and FX nodes each compiled kernel was made of, and why graphs broke or "
         "were compiled again.\n\nIt reads what the compiler wrote: TORCH_TRACE logs and what tlparse makes "
         "of them, TORCH_COMPILE_DEBUG folders, TORCH_LOGS, output_code.py, spyre_provenance.json.",
         (ARTEFACTS,),
         others=12,
-        examples=("trace.json", "trace.json --artefacts /tmp/trace_logs"),
-        function="compile:analyse_source",
+        metric_group="source",
+        group=TIME,
+        examples=("tracelane source trace.json", "tracelane source trace.json --artefacts /tmp/trace_logs"),
     ),
-    _own(
+    Analysis(
         "idle",
+        "idle:analyse_idle",
+        "Idle",
         "Say how long each stream was idle and why; list the longest gaps and the launch that ended "
         "each.\n\nA gap is a host wait if the launch that ended it began after the earlier work was done.",
         (
@@ -245,33 +343,61 @@ OWN = (
             Option("recurring", "Group the gaps by the names before and after them.", False),
         ),
         tab="time",
-        panels=panels_from("""
-            idle: Idle = streams, sort idle_ns, needs devices (no device work here)
-                Show why each stream was idle, and for how long
-            gaps: Gaps that recur = idle, sort idle_ns, options recurring, needs devices
-                (no gap between device work here)
-                Show the gaps that recur, by what runs before and after them
-        """),
+        panels=(
+            TablePanel(
+                "idle",
+                "Idle",
+                "Show why each stream was idle, and for how long",
+                "streams",
+                "no device work here",
+                sort="idle_ns",
+                needs=("devices",),
+            ),
+            TablePanel(
+                "gaps",
+                "Gaps that recur",
+                "Show the gaps that recur, by what runs before and after them",
+                "idle",
+                "no gap between device work here",
+                sort="idle_ns",
+                options=(("recurring", True),),
+                needs=("devices",),
+            ),
+        ),
         limits="lists",
         metrics="idle:idle_metrics",
-        examples=("trace.json", "trace.json --json"),
+        metric_group="idle",
+        group=TIME,
+        examples=("tracelane idle trace.json", "tracelane idle trace.json --json"),
     ),
-    _own(
+    Analysis(
         "launches",
+        "launches:analyse_launches",
+        "Launches",
         "Say how long each launch call took, how long its work then waited, and how long the queues "
         "were.\n\nWork is matched to its launch by flow, else by correlation. It counts where it starts, "
         "with its whole time.",
         tab="time",
-        panels=panels_from("""
-            launches: Launches = launches, needs devices (no launches of device work here)
-                Show how long launch calls took, and how long their work waited
-        """),
+        panels=(
+            TablePanel(
+                "launches",
+                "Launches",
+                "Show how long launch calls took, and how long their work waited",
+                "launches",
+                "no launches of device work here",
+                needs=("devices",),
+            ),
+        ),
         limits="lists",
         metrics="launches:launch_metrics",
-        examples=("trace.json", "trace.json --sort call_ns"),
+        metric_group="launches",
+        group=TIME,
+        examples=("tracelane launches trace.json", "tracelane launches trace.json --sort call_ns"),
     ),
-    _own(
+    Analysis(
         "critical_path",
+        "critical_path:analyse_critical_path",
+        "Critical path",
         "Say what the length of a step hangs on: from its end back along what released each point."
         "\n\nThe segments have neither holes nor overlap: together they are as long as the window, of a step "
         "to the end of the last work that it launched. --without and --scale say how long it would be if "
@@ -297,31 +423,61 @@ OWN = (
             ),
         ),
         tab="time",
-        panels=panels_from("""
-            critical-path: Path = path, sort duration_ns, options by=kind (no slices here)
-                Show what the length of the step or range hangs on, by kind
-            critical-segments: Segments = segments, is_compared no (no slices here)
-                List what the length of the step or range hangs on, one after the other
-        """),
+        panels=(
+            TablePanel(
+                "critical-path",
+                "Path",
+                "Show what the length of the step or range hangs on, by kind",
+                "path",
+                "no slices here",
+                sort="duration_ns",
+                options=(("by", "kind"),),
+            ),
+            TablePanel(
+                "critical-segments",
+                "Segments",
+                "List what the length of the step or range hangs on, one after the other",
+                "segments",
+                "no slices here",
+                is_compared=False,
+            ),
+        ),
         others=12,
-        examples=("trace.json --step 4", "trace.json --step 4 --by op"),
+        metric_group="critical_path",
+        group=TIME,
+        examples=(
+            "tracelane critical-path trace.json --step 4",
+            "tracelane critical-path trace.json --step 4 --by op",
+        ),
     ),
-    _own(
+    Analysis(
         "sections",
+        "sections:analyse_sections",
+        "Sections",
         "List the section calls of a SambaTune report by hyperfunction and hypersection, with mean "
         "arguments.\n\nA hyperfunction is a row of the report. A hypersection is the argument of that name, "
         "or the colour where there is none. Estimated and measured latency come first, then their ratio.",
         (Option("by", "Rows.", "both", ("both", "hyperfunction", "hypersection")),),
         tab="table",
-        panels=panels_from("""
-            sections: Sections = sections, options only_report, needs report
-                (no SambaTune report (…_chrome_tracing_report.json))
-                Show the hypersections of a SambaTune report
-        """),
-        examples=("report.json", "report.json --json"),
+        panels=(
+            TablePanel(
+                "sections",
+                "Sections",
+                "Show the hypersections of a SambaTune report",
+                "sections",
+                "no SambaTune report (…_chrome_tracing_report.json)",
+                options=(("only_report", True),),
+                needs=("report",),
+            ),
+        ),
+        metric_group="sections",
+        group=TIME,
+        examples=("tracelane sections report.json", "tracelane sections report.json --json"),
     ),
-    _own(
+    Analysis(
         "ranks",
+        "rank_tables:analyse_ranks",
+        "Ranks",
         "List for each rank step time, compute, communication, idle and waiting time, and how often it came "
         "last.\n\nFurther tables have the slowest rank of each step, and the collectives with how far apart "
         "their ranks began. Clocks are aligned by the collectives. JSON has the times of every rank in every "
@@ -333,30 +489,57 @@ OWN = (
                 choices=("host", "tp", "pp", "dp"),
             ),
             Option("worst", "Only the N ranks that the others wait for most.", 0, metavar="N", least=1),
-            _first(
+            Option(
+                "first",
+                "The table to print first; csv holds only this one. imbalance: each rank step by step; heat: "
+                "the same as a map.",
                 "",
-                "ranks steps collectives imbalance heat",
-                " imbalance: each rank step by step; heat: the same as a map.",
+                ("ranks", "steps", "collectives", "imbalance", "heat"),
             ),
         ),
         tab="ranks",
-        panels=panels_from("""
-            ranks: Ranks = ranks (no ranks here)
-                Show for each rank compute, communication, waiting and how often it came last
-            collectives: Collectives = collectives, sort spread_ns (no collectives here)
-                Show how far apart the ranks came to each collective, who was last, how much it moved
-            rank-steps: Slowest by step = steps, needs ranks steps (no step here that several ranks have)
-                Show which rank was slowest in each step
-            rank-heat: Ranks by steps = heat, needs steps (no step here that several ranks have)
-                Show the time of each rank in each step
-        """),
+        panels=(
+            TablePanel(
+                "ranks",
+                "Ranks",
+                "Show for each rank compute, communication, waiting and how often it came last",
+                "ranks",
+                "no ranks here",
+            ),
+            TablePanel(
+                "collectives",
+                "Collectives",
+                "Show how far apart the ranks came to each collective, who was last, how much it moved",
+                "collectives",
+                "no collectives here",
+                sort="spread_ns",
+            ),
+            TablePanel(
+                "rank-steps",
+                "Slowest by step",
+                "Show which rank was slowest in each step",
+                "steps",
+                "no step here that several ranks have",
+                needs=("ranks", "steps"),
+            ),
+            TablePanel(
+                "rank-heat",
+                "Ranks by steps",
+                "Show the time of each rank in each step",
+                "heat",
+                "no step here that several ranks have",
+                needs=("steps",),
+            ),
+        ),
         others=30,
+        metric_group="ranks",
         group="Several ranks",
-        examples=("traces/", "traces/ --json"),
-        function="rank_tables:analyse_ranks",
+        examples=("tracelane ranks traces/", "tracelane ranks traces/ --json"),
     ),
-    _own(
+    Analysis(
         "findings",
+        "findings.forms:analyse_findings",
+        "Findings",
         "List what costs time: how much, where to see it, when its rule applies, and what usually "
         "helps.\n\nFindings are listed costliest first, each followed by those that it explains. A stretch "
         "of time is claimed once. Rules for which the trace lacks the data are listed as not checked.",
@@ -370,11 +553,14 @@ OWN = (
             ),
         ),
         rows=100,
-        examples=("trace.json", "trace.json --json"),
-        function="findings.forms:analyse_findings",
+        metric_group="findings",
+        group=TIME,
+        examples=("tracelane findings trace.json", "tracelane findings trace.json --json"),
     ),
-    _own(
+    Analysis(
         "explain",
+        "questions:analyse_explain",
+        "Explain",
         "Say in a few KB what costs most time and what can be trusted, each with the command that shows it."
         "\n\nWith --question it answers one of those below the causes, or one in words. In commands "
         "TRACE stands for what was opened.",
@@ -386,78 +572,164 @@ OWN = (
                 check="questions:question_of",
             ),
         ),
-        examples=("trace.json --json", "trace.json --question kernel --json"),
-        function="questions:analyse_explain",
+        metric_group="explain",
+        group=TIME,
+        examples=(
+            "tracelane explain trace.json --json",
+            "tracelane explain trace.json --question kernel --json",
+        ),
     ),
-    _own(
+    Analysis(
         "doctor",
+        "doctor.doctor:analyse_doctor",
+        "Doctor",
         "Check whether a trace can be trusted: what was not read, clocks, overlaps, what was lost.\n\n"
         "Each row says what it distorts. The exit code is 0 if there is nothing, 1 from a warning on, "
         "and 2 if the trace is unreadable.",
         (Option("strict", "Exit with 1 also for notes.", False),),
         rows=100,
-        exit_code="doctor.doctor:doctor_exit_code",
+        metric_group="doctor",
         group="Files",
-        examples=("trace.json", "trace.json --strict --json"),
-        function="doctor.doctor:analyse_doctor",
+        examples=("tracelane doctor trace.json", "tracelane doctor trace.json --strict --json"),
+        exit_code="doctor.doctor:doctor_exit_code",
     ),
-    _own(
+    Analysis(
         "memory",
+        "memory:analyse_memory",
+        "Memory",
         "Report the memory that was allocated: at the peak and at the end, by which ops, and the "
         "copies.\n\nAllocations are in the trace if it was recorded with profile_memory=True.",
-        (_first("allocators", "allocators peak kept copies curve", " curve: every record."),),
+        (
+            Option(
+                "first",
+                "The table to print first; csv holds only this one. curve: every record.",
+                "allocators",
+                ("allocators", "peak", "kept", "copies", "curve"),
+            ),
+        ),
         tab="memory",
-        panels=panels_from("""
-            memory: Memory = allocators, needs memory
-                (no allocation is recorded here: profile_memory=True records them)
-                Show how much each allocator had given out, at the peak and at the end
-            memory-peak: At the peak = at_peak, sort bytes, needs memory
-                (no allocation is recorded here: profile_memory=True records them)
-                Show which ops held memory at the peak
-            copies: Copies = copies, sort bytes, needs devices (no copies here)
-                Show the copies between host and device, by kind
-        """),
+        panels=(
+            TablePanel(
+                "memory",
+                "Memory",
+                "Show how much each allocator had given out, at the peak and at the end",
+                "allocators",
+                "no allocation is recorded here: profile_memory=True records them",
+                needs=("memory",),
+            ),
+            TablePanel(
+                "memory-peak",
+                "At the peak",
+                "Show which ops held memory at the peak",
+                "at_peak",
+                "no allocation is recorded here: profile_memory=True records them",
+                sort="bytes",
+                needs=("memory",),
+            ),
+            TablePanel(
+                "copies",
+                "Copies",
+                "Show the copies between host and device, by kind",
+                "copies",
+                "no copies here",
+                sort="bytes",
+                needs=("devices",),
+            ),
+        ),
         limits="lists",
         metrics="memory:memory_metrics",
-        examples=("trace.json", "trace.json --format md"),
+        metric_group="memory",
+        group=TIME,
+        examples=("tracelane memory trace.json", "tracelane memory trace.json --format md"),
     ),
-    _own(
+    Analysis(
         "compile",
+        "compile:analyse_compile",
+        "Compile",
         "Say whether torch.compile was used and how that is known, what ran compiled, and what compiling "
         "took.\n\nRegions form a tree: a region inside another one is a graph break, or compilation is "
         "disabled there.",
         (
-            _first("signs", "signs regions graphs steps code phases compilations"),
+            Option(
+                "first",
+                "The table to print first; csv holds only this one.",
+                "signs",
+                ("signs", "regions", "graphs", "steps", "code", "phases", "compilations"),
+            ),
             ARTEFACTS,
         ),
         tab="compile",
-        panels=panels_from("""
-            compile: Compile = signs, needs compile (no sign of torch.compile here)
-                Show the signs of torch.compile: compilations, recompilations, graph breaks
-            compile-regions: Regions = regions, needs regions (no compiled regions here)
-                Show the compiled regions, by their calls
-            compile-graphs: Graphs = graphs, sort total_ns, needs graphs (no compiled graphs here)
-                Show the compiled graphs, by the time of their calls
-            compile-steps: By step = steps, needs compile (nothing compiled and no steps here)
-                Show for each step what was compiled in it
-            compile-code: By code = code, sort total_ns, needs devices (no device work here)
-                Show the device work of compiled code, by where it was generated
-            compile-phases: Phases = phases, sort self_ns, needs phases (no compilation here)
-                Show how long each phase of compilation took
-        """),
+        panels=(
+            TablePanel(
+                "compile",
+                "Compile",
+                "Show the signs of torch.compile: compilations, recompilations, graph breaks",
+                "signs",
+                "no sign of torch.compile here",
+                needs=("compile",),
+            ),
+            TablePanel(
+                "compile-regions",
+                "Regions",
+                "Show the compiled regions, by their calls",
+                "regions",
+                "no compiled regions here",
+                needs=("regions",),
+            ),
+            TablePanel(
+                "compile-graphs",
+                "Graphs",
+                "Show the compiled graphs, by the time of their calls",
+                "graphs",
+                "no compiled graphs here",
+                sort="total_ns",
+                needs=("graphs",),
+            ),
+            TablePanel(
+                "compile-steps",
+                "By step",
+                "Show for each step what was compiled in it",
+                "steps",
+                "nothing compiled and no steps here",
+                needs=("compile",),
+            ),
+            TablePanel(
+                "compile-code",
+                "By code",
+                "Show the device work of compiled code, by where it was generated",
+                "code",
+                "no device work here",
+                sort="total_ns",
+                needs=("devices",),
+            ),
+            TablePanel(
+                "compile-phases",
+                "Phases",
+                "Show how long each phase of compilation took",
+                "phases",
+                "no compilation here",
+                sort="self_ns",
+                needs=("phases",),
+            ),
+        ),
         others=12,
         metrics="compile:compile_metrics",
-        examples=("trace.json", "trace.json --json"),
+        metric_group="compile",
+        group=TIME,
+        examples=("tracelane compile trace.json", "tracelane compile trace.json --json"),
     ),
-    _own(
+    Analysis(
         "summary",
+        "summary:analyse_summary",
+        "Summary",
         "Summarise a trace: its metrics, kernels, ops, categories and steps, under names that do not "
         "change.\n\n`tracelane summary TRACE --json > baseline.json` saves what `tracelane diff "
         "baseline.json TRACE` compares.",
         (Option("rows", "The number of rows to keep of each table.", 30, least=1),),
         rows=1000,
+        metric_group="summary",
         group="Compare, and CI",
-        examples=("trace.json", "trace.json --json -o summary.json"),
+        examples=("tracelane summary trace.json", "tracelane summary trace.json --json -o summary.json"),
     ),
 )
 """In the order of help, documentation and metrics."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, TypedDict
 
 Unit: TypeAlias = Literal["text", "id", "ns", "count", "share", "bytes", "bytes/s", "number", "object"]
 """An id is a number or text that identifies something; an object is a list or mapping, in JSON only."""
@@ -13,6 +12,8 @@ WHOLE: frozenset[Unit] = frozenset({"ns", "count", "bytes", "id"})
 """Units of what is counted in whole numbers, means aside."""
 ENDINGS: Mapping[str, Unit] = {"_ns": "ns", "share": "share", "bandwidth": "bytes/s", "bytes": "bytes"}
 """What the end of a column's key says of its unit; all others are counts."""
+Property: TypeAlias = Literal["statistic", "change", "moment", "is_name", "detail"]
+"""What a column may be besides its unit: the flags of Column."""
 ARG = "arg:"
 """Keys of columns that hold an argument of slices begin with this."""
 
@@ -40,27 +41,6 @@ class Column:
         """The title with a capital; keys of arguments, p95 and the like stay as they are."""
         title = self.title
         return title if self.key.startswith(ARG) or title[1:2].isdigit() else title[:1].upper() + title[1:]
-
-
-_COLUMN = re.compile(r"(\w+)(?:: ([\w/]+))?(?: = ([^(]+?))?(?: \(([a-z_ ]+)\))?")
-
-
-def columns_from(text: str) -> tuple[Column, ...]:
-    """Return the columns that a text lists: `step_ns, comm_ns = communication, path: text = file (detail)`.
-
-    Each is a key; a unit where that is not what the key's end says; a heading where that is not the key in
-    words; properties of Column. ValueError for anything else.
-    """
-    columns = []
-    for part in " ".join(text.split()).split(", "):
-        match = _COLUMN.fullmatch(part)
-        if match is None or match[2] not in (None, *get_args(Unit)):
-            raise ValueError(f"{part!r} is no column")
-        key, unit, heading, flags = match.groups()
-        properties = dict.fromkeys((flags or "").split(), True)
-        unit = cast(Unit, unit or unit_by_end(key))
-        columns.append(Column(key, heading or words_of(key), unit, **properties))
-    return tuple(columns)
 
 
 def unit_by_end(key: str) -> Unit:
@@ -93,16 +73,12 @@ class TableSchema:
     chief: tuple[str, ...] = ()  # the columns that stay where there is room for few, what matters most first
 
 
-def schema_from(text: str) -> TableSchema:
-    """Return the schema that a text describes: `name: Title; keys rank name; jumps_to the op; not drawn;` and
-    its columns, as `columns_from` takes them. Other parts are fields of TableSchema.
-    """
-    head, *parts, columns = " ".join(text.split()).split("; ")
-    fields: dict[str, Any] = {}
-    for part in parts:
-        key, _, value = part.partition(" ")
-        fields[key] = tuple(value.split()) if key in ("keys", "chief") else value
-    if fields.pop("not", ""):
-        fields["is_drawn"] = False
-    name, _, title = head.partition(": ")
-    return TableSchema(name, title, columns_from(columns), **fields)
+class SchemaFields(TypedDict, total=False):
+    """What a table may say of itself besides its name, title and columns: the fields of TableSchema."""
+
+    keys: tuple[str, ...]
+    jumps_to: str
+    read_by: str
+    is_drawn: bool
+    within: str
+    chief: tuple[str, ...]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.arrays import MOST, AnyArray, sum_of
 from .frame import FrameGroups, Of, Words
-from .schema import Column, TableSchema, Unit, unit_by_end, words_of
+from .schema import Column, Property, SchemaFields, TableSchema, Unit, unit_by_end, words_of
 from .table import Table
 from .table_rows import Values
 
@@ -24,7 +24,7 @@ class Ask:
 
     of: Callable[[FrameGroups], Values]
     unit: Unit | None = None
-    flags: Mapping[str, bool] = field(default_factory=dict)
+    properties: frozenset[Property] = frozenset()
 
 
 def n(mask: Of | None = None) -> Ask:
@@ -98,9 +98,9 @@ def moment(key: str) -> Ask:
     return flagged(first(key), "moment")
 
 
-def flagged(ask: Ask, *flags: str) -> Ask:
+def flagged(ask: Ask, *properties: Property) -> Ask:
     """Return an ask whose column has these properties of `schema.Column`."""
-    return replace(ask, flags=dict.fromkeys(flags, True))
+    return replace(ask, properties=frozenset(properties))
 
 
 ON_DEVICE: Mapping[str, Ask] = {"rank": text("rank"), "device": text("device")}
@@ -118,7 +118,7 @@ class Shape:
     name: str
     title: str
     asks: Mapping[str, Ask | tuple[str, Ask]]
-    more: Mapping[str, Any] = field(default_factory=dict)
+    more: SchemaFields = field(default_factory=SchemaFields)
 
     @cached_property
     def schema(self) -> TableSchema:
@@ -136,4 +136,4 @@ class Shape:
 
 def _column(key: str, ask: Ask | tuple[str, Ask]) -> Column:
     heading, ask = ask if isinstance(ask, tuple) else (words_of(key), ask)
-    return Column(key, heading, ask.unit or unit_by_end(key), **ask.flags)
+    return Column(key, heading, ask.unit or unit_by_end(key), **dict.fromkeys(ask.properties, True))

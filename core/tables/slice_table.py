@@ -28,7 +28,7 @@ from ..query.views import Lane, plain
 from ..trace.hit_search import hits_at
 from .attribution import WorkBySteps, steps_of_slices
 from .frame_columns import work_of
-from .schema import TableSchema, columns_from, schema_from
+from .schema import Column, TableSchema
 from .scope import Scope, rows_around
 from .table import Table
 from .table_rows import Values
@@ -38,11 +38,24 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 
-SLICE_COLUMNS = columns_from("""
-    id: id, name: text (is_name), short_name: text (detail), category: text, slice_kind: text (detail),
-    start_ns (moment), duration_ns, self_ns, depth, lane: text, process: text, pid: text (detail),
-    tid: text (detail), role: text (detail), step: text, rank: id (detail)
-""")
+SLICE_COLUMNS = (
+    Column("id", "id", "id"),
+    Column("name", "name", "text", is_name=True),
+    Column("short_name", "short name", "text", detail=True),
+    Column("category", "category", "text"),
+    Column("slice_kind", "slice kind", "text", detail=True),
+    Column("start_ns", "start", "ns", moment=True),
+    Column("duration_ns", "duration", "ns"),
+    Column("self_ns", "self", "ns"),
+    Column("depth", "depth", "count"),
+    Column("lane", "lane", "text"),
+    Column("process", "process", "text"),
+    Column("pid", "pid", "text", detail=True),
+    Column("tid", "tid", "text", detail=True),
+    Column("role", "role", "text", detail=True),
+    Column("step", "step", "text"),
+    Column("rank", "rank", "id", detail=True),
+)
 NAMES = tuple(column.key for column in SLICE_COLUMNS)
 SOURCE_BITS = 32
 """An id is the number of its source shifted by this, plus the ordinal of its event in the file."""
@@ -195,10 +208,19 @@ def _nothing(key: str) -> AnyArray:
     return np.empty(0, object if is_text else np.int64)
 
 
-HITS = schema_from("""
-    found: What was found; jumps_to go there;
-    name: text, start_ns (moment), duration_ns, lane: text, category: text, self_ns
-""")
+HITS = TableSchema(
+    "found",
+    "What was found",
+    (
+        Column("name", "name", "text"),
+        Column("start_ns", "start", "ns", moment=True),
+        Column("duration_ns", "duration", "ns"),
+        Column("lane", "lane", "text"),
+        Column("category", "category", "text"),
+        Column("self_ns", "self", "ns"),
+    ),
+    jumps_to="go there",
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from .cached import cached_table
 from .frame import Frame
 from .frame_columns import work_of
 from .metrics import Metric, percentile, spread_metrics
-from .schema import Column, TableSchema, columns_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .step_sets import ROLES, StepSets
@@ -206,14 +206,21 @@ def _titles(scope: Scope, word: str, several: bool, processes: bool) -> tuple[Co
     return (
         *((Column("source", "Source", "count"),) if several else ()),
         *((Column("process", "Process", "text"),) if processes else ()),
-        *columns_from(f"""
-        step: text = Step, group: text = Group, start_ns = Start (moment), wall_ns = Wall,
-        cpu_busy_ns = CPU busy, device_ns = {word} time, device_busy_ns = {word} busy,
-        device_span_ns = {word} span, idle_ns = {word} idle, kernel_ns = {word} kernels,
-        comm_ns = {word} comm, copy_ns = {word} copies, device_slices = {word} slices,
-        launch_offset_ns = Launch to work (statistic),
-        {", ".join(f"split_{role.lower()}_ns = {role}" for role in (*ROLES, "Other"))}
-    """),
+        Column("step", "Step", "text"),
+        Column("group", "Group", "text"),
+        Column("start_ns", "Start", "ns", moment=True),
+        Column("wall_ns", "Wall", "ns"),
+        Column("cpu_busy_ns", "CPU busy", "ns"),
+        Column("device_ns", f"{word} time", "ns"),
+        Column("device_busy_ns", f"{word} busy", "ns"),
+        Column("device_span_ns", f"{word} span", "ns"),
+        Column("idle_ns", f"{word} idle", "ns"),
+        Column("kernel_ns", f"{word} kernels", "ns"),
+        Column("comm_ns", f"{word} comm", "ns"),
+        Column("copy_ns", f"{word} copies", "ns"),
+        Column("device_slices", f"{word} slices", "count"),
+        Column("launch_offset_ns", "Launch to work", "ns", statistic=True),
+        *(Column(f"split_{role.lower()}_ns", role, "ns") for role in (*ROLES, "Other")),
         *(Column(f"by_{rule.name.lower()}", f"by {rule.name.lower()}", "count") for rule in rules),
     )
 
@@ -319,9 +326,10 @@ def step_groups(table: Table) -> Table:
     }
     columns = (
         *(Column(key, key.capitalize(), "text") for key in by[:-1]),
-        *columns_from(f"""
-        group: text = Group, count = Steps, mean_ns = Mean (statistic),
-        {", ".join(f"p{p}_ns (statistic)" for p in PERCENTILES)}, max_ns = Max (statistic)
-    """),
+        Column("group", "Group", "text"),
+        Column("count", "Steps", "count"),
+        Column("mean_ns", "Mean", "ns", statistic=True),
+        *(Column(f"p{p}_ns", f"p{p}", "ns", statistic=True) for p in PERCENTILES),
+        Column("max_ns", "Max", "ns", statistic=True),
     )
     return Table.from_arrays(TableSchema("groups", "Steps by group", columns), table.scope, data)

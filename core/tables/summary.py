@@ -21,45 +21,80 @@ from .compare import Spread, spread_of
 from .frame_columns import MODULE, module_label, timed_work
 from .metrics import ROW_GROUPS, ROWS, Metric, Number, metric_group_of, metrics, no_metric
 from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
-from .schema import TableSchema, columns_from, schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .step_spans import step_spans
 from .table import ABSENT, Table, Tables
 from .table_rows import Values
 
-SPREAD_COLUMNS = columns_from("""
-    steps (detail), step_median_ns = median of a step (detail),
-    step_deviation_ns = deviation of a step (detail)
-""")
+SPREAD_COLUMNS = (
+    Column("steps", "steps", "count", detail=True),
+    Column("step_median_ns", "median of a step", "ns", detail=True),
+    Column("step_deviation_ns", "deviation of a step", "ns", detail=True),
+)
 """Columns for the scatter of a row's leading time over the steps; with 0 steps nothing is known."""
-CALL_COLUMNS = columns_from("""
-    mean_ns = mean of a call (statistic detail), median_ns = median of a call (statistic detail),
-    p95_ns = p95 of a call (statistic detail), min_ns = shortest call (statistic detail),
-    max_ns = longest call (statistic detail)
-""")
+CALL_COLUMNS = (
+    Column("mean_ns", "mean of a call", "ns", statistic=True, detail=True),
+    Column("median_ns", "median of a call", "ns", statistic=True, detail=True),
+    Column("p95_ns", "p95 of a call", "ns", statistic=True, detail=True),
+    Column("min_ns", "shortest call", "ns", statistic=True, detail=True),
+    Column("max_ns", "longest call", "ns", statistic=True, detail=True),
+)
 """Columns for the scatter of a row's calls; one of an op or module lasts as long as it does on the host."""
 SCATTER = (*SPREAD_COLUMNS, *CALL_COLUMNS)
 """What is neither added up nor compared row by row."""
-_HOST = "count, self_cpu_ns = self CPU, self_device_ns"
+_HOST = (
+    Column("count", "count", "count"),
+    Column("self_cpu_ns", "self CPU", "ns"),
+    Column("self_device_ns", "self device", "ns"),
+)
 SCHEMAS = {
     name: TableSchema(f"summary_{name}", name.capitalize(), columns, keys=(columns[0].key,))
     for name, columns in {
-        "kernels": (*columns_from("name: text = kernel (is_name), count, total_ns"), *SCATTER),
-        "ops": (*columns_from(f"name: text = op, {_HOST}"), *SCATTER),
-        "modules": (*columns_from(f"module: text, {_HOST}"), *SCATTER),
-        "categories": columns_from("category: text, count, self_ns"),
-        "steps": columns_from("""
-            place: text = nth step, wall_ns, cpu_busy_ns = CPU busy, device_busy_ns,
-            kernel_ns = kernels, idle_ns = device idle
-        """),
+        "kernels": (
+            Column("name", "kernel", "text", is_name=True),
+            Column("count", "count", "count"),
+            Column("total_ns", "total", "ns"),
+            *SCATTER,
+        ),
+        "ops": (Column("name", "op", "text"), *_HOST, *SCATTER),
+        "modules": (Column("module", "module", "text"), *_HOST, *SCATTER),
+        "categories": (
+            Column("category", "category", "text"),
+            Column("count", "count", "count"),
+            Column("self_ns", "self", "ns"),
+        ),
+        "steps": (
+            Column("place", "nth step", "text"),
+            Column("wall_ns", "wall", "ns"),
+            Column("cpu_busy_ns", "CPU busy", "ns"),
+            Column("device_busy_ns", "device busy", "ns"),
+            Column("kernel_ns", "kernels", "ns"),
+            Column("idle_ns", "device idle", "ns"),
+        ),
     }.items()
 }
 """The tables of a summary. Their first column is what a row is called from run to run."""
-METRICS = schema_from("metrics: Metrics; name: text = metric, value: number, unit: text")
-LEFT_OUT = schema_from("""
-    left_out: Left out; not drawn;
-    table: text, rows, sums: object, most: ns
-""")
+METRICS = TableSchema(
+    "metrics",
+    "Metrics",
+    (
+        Column("name", "metric", "text"),
+        Column("value", "value", "number"),
+        Column("unit", "unit", "text"),
+    ),
+)
+LEFT_OUT = TableSchema(
+    "left_out",
+    "Left out",
+    (
+        Column("table", "table", "text"),
+        Column("rows", "rows", "count"),
+        Column("sums", "sums", "object"),
+        Column("most", "most", "ns"),
+    ),
+    is_drawn=False,
+)
 LEADING = {
     "kernels": "total_ns",
     "ops": "self_cpu_ns",

@@ -33,7 +33,7 @@ from ..index.format import NONE
 from ..query.groups import Groups, Labels, concatenated
 from .frame import Frame
 from .frame_columns import work_of
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Chunk, Scope, rows_around
 from .table import Table, Tables
 from .table_rows import Values
@@ -49,11 +49,22 @@ MOST_ADDED = 1_000_000
 has n²/2."""
 FROM_BOTTOM = ", from the bottom"
 UNKNOWN_LAUNCH = "(no launch known)"
-TREE = schema_from("""
-    tree: Call tree; keys node; chief name total_ns self_ns calls;
-    name: text (is_name), total_ns, share, self_ns, calls, depth (detail), node: id (detail),
-    parent: id (detail)
-""")
+TREE = TableSchema(
+    "tree",
+    "Call tree",
+    (
+        Column("name", "name", "text", is_name=True),
+        Column("total_ns", "total", "ns"),
+        Column("share", "share", "share"),
+        Column("self_ns", "self", "ns"),
+        Column("calls", "calls", "count"),
+        Column("depth", "depth", "count", detail=True),
+        Column("node", "node", "id", detail=True),
+        Column("parent", "parent", "id", detail=True),
+    ),
+    keys=("node",),
+    chief=("name", "total_ns", "self_ns", "calls"),
+)
 
 
 _NUMBERED = re.compile(rf"^{STEP}#\d+")

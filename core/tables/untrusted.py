@@ -29,7 +29,7 @@ from ..query.lookup import lanes_of, processes_of, started_by
 from ..query.lost import StartingCalls, starting_calls, untimed_work
 from ..trace.devices import Device, device_title, devices
 from .frame_columns import NEVER
-from .schema import schema_from
+from .schema import Column, TableSchema
 from .scope import Scope
 from .table import Table
 
@@ -295,11 +295,19 @@ def _capture_gaps(scope: Scope, source: int) -> Iterator[tuple[int, int]]:
             yield mark + offset, min(following) + offset
 
 
-UNTRUSTED = schema_from("""
-    untrusted: Time that cannot be trusted; keys file device trouble start_ns;
-    file: text (detail), device: text, trouble: text, start_ns = from (moment), ns: ns = for, count = calls
-    or kernels
-""")
+UNTRUSTED = TableSchema(
+    "untrusted",
+    "Time that cannot be trusted",
+    (
+        Column("file", "file", "text", detail=True),
+        Column("device", "device", "text"),
+        Column("trouble", "trouble", "text"),
+        Column("start_ns", "from", "ns", moment=True),
+        Column("ns", "for", "ns"),
+        Column("count", "calls or kernels", "count"),
+    ),
+    keys=("file", "device", "trouble", "start_ns"),
+)
 
 
 def untrusted(scope: Scope) -> tuple[Untrusted, ...]:

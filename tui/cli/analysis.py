@@ -24,7 +24,6 @@ from .options import (
     WholeNumber,
     form_option,
     limit_option,
-    option,
 )
 from .printing import Printout, as_text, column_key, order_by, print_output, table_style, terminal_width
 
@@ -75,7 +74,7 @@ def _option(one: Option) -> click.Option:
             text = f"{text}  [default: {one.default:g}{one.metavar}]"
         elif isinstance(one.default, float):
             details["type"] = BoundedNumber(one.least, 1e12)
-    return option(f"--{one.name.replace('_', '-')} {one.name}", text, **details)
+    return click.Option([f"--{one.name.replace('_', '-')}", one.name], help=text, **details)
 
 
 def _check(row: Analysis, options: TraceOptions, given: dict[str, Any]) -> None:

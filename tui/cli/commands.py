@@ -32,7 +32,6 @@ from .options import (
     WholeNumber,
     completed,
     limit_option,
-    option,
     out_option,
 )
 
@@ -62,47 +61,60 @@ _FILES = ("trace", *FORM, *WHICH, *INDEX)
 READING: Mapping[str, Sequence[click.Parameter]] = {
     "view": parameters(
         *("traces", *WINDOW, "lanes", "where", *LOGS, "device_offsets", "colour", *WHICH, *INDEX),
-        option("--range span", "Take this as the range; or step:4, mark:NAME.", metavar="FROM..TO"),
-        option("--baseline", "Compare the tables with this range or step.", metavar="FROM..TO"),
-        option("--against", "Show this run below, step by step, with the changes.", metavar="TRACE"),
-        option("--marks", "Add the marks that :save marks wrote to a file.", metavar="FILE"),
-        option("--search", "Mark the slices that match, as / does.", metavar="FILTER"),
-        option("--width", "Columns of the printed picture.", type=WholeNumber(20, 1000)),
-        option("--height", "Lines of the printed picture.", type=WholeNumber(4, 1000)),
-        option("--fresh", "Start with a fresh view, not the saved one.", is_flag=True),
-        option("--log log_file", "Log the viewer's actions and errors to a file.", metavar="FILE"),
-        option("--traces traces_of_store", "The folder of a store's traces.", metavar="WHERE", default=""),
+        click.Option(
+            ["--range", "span"], help="Take this as the range; or step:4, mark:NAME.", metavar="FROM..TO"
+        ),
+        click.Option(["--baseline"], help="Compare the tables with this range or step.", metavar="FROM..TO"),
+        click.Option(
+            ["--against"], help="Show this run below, step by step, with the changes.", metavar="TRACE"
+        ),
+        click.Option(["--marks"], help="Add the marks that :save marks wrote to a file.", metavar="FILE"),
+        click.Option(["--search"], help="Mark the slices that match, as / does.", metavar="FILTER"),
+        click.Option(["--width"], help="Columns of the printed picture.", type=WholeNumber(20, 1000)),
+        click.Option(["--height"], help="Lines of the printed picture.", type=WholeNumber(4, 1000)),
+        click.Option(["--fresh"], help="Start with a fresh view, not the saved one.", is_flag=True),
+        click.Option(
+            ["--log", "log_file"], help="Log the viewer's actions and errors to a file.", metavar="FILE"
+        ),
+        click.Option(
+            ["--traces", "traces_of_store"],
+            help="The folder of a store's traces.",
+            metavar="WHERE",
+            default="",
+        ),
     ),
     "index": parameters(*_FILES),
     "collect": parameters(
         *("traces", *WHICH, *INDEX),
-        option("-o --out store", "The folder or URL to write to.", metavar="STORE", required=True),
-        option("--shard", "Do the I-th (from 0) of N parts, for job arrays.", metavar="I/N"),
-        option(
-            "--cluster",
-            "Use local:N processes, or a dask scheduler such as tcp://host:8786.",
+        click.Option(
+            ["-o", "--out", "store"], help="The folder or URL to write to.", metavar="STORE", required=True
+        ),
+        click.Option(["--shard"], help="Do the I-th (from 0) of N parts, for job arrays.", metavar="I/N"),
+        click.Option(
+            ["--cluster"],
+            help="Use local:N processes, or a dask scheduler such as tcp://host:8786.",
             metavar="WHERE",
         ),
-        option("--with-index", "Keep each rank's index in the store, too.", is_flag=True),
+        click.Option(["--with-index"], help="Keep each rank's index in the store, too.", is_flag=True),
     ),
     "info": parameters(*_FILES),
     "telemetry": parameters(
         *("traces", *LOGS, *WINDOW, "sort", "limit", *FORM, *WHICH, *INDEX),
-        option(
-            "--by",
-            "Add means, greatest values and energy per step, or the energy by name of kernels.",
+        click.Option(
+            ["--by"],
+            help="Add means, greatest values and energy per step, or the energy by name of kernels.",
             type=click.Choice(["step", "kernel"]),
         ),
     ),
     "chain": parameters(
         *("traces", *PART, "limit", *FORM, "device_offsets", *WHICH, *INDEX),
-        option("--name", "Slices whose name matches.", required=True, metavar="REGEX"),
-        option(
-            "--at",
-            "The slice at this time: +12.5ms, @µs or a whole number of ns as in the file, step:4.",
+        click.Option(["--name"], help="Slices whose name matches.", required=True, metavar="REGEX"),
+        click.Option(
+            ["--at"],
+            help="The slice at this time: +12.5ms, @µs or a whole number of ns as in the file, step:4.",
             metavar="TIME",
         ),
-        option("--all every", "Every match, not only the first.", is_flag=True),
+        click.Option(["--all", "every"], help="Every match, not only the first.", is_flag=True),
     ),
     "cut": parameters(
         *("trace", *WINDOW, "lanes", "out", "device_offsets", *WHICH, *INDEX),
@@ -116,17 +128,19 @@ READING: Mapping[str, Sequence[click.Parameter]] = {
         *("trace", "step_name", "limit", *FORM, *WHICH, *INDEX),
         limit_option(LISTED_ROWS),
         click.Argument(["query"], required=False),
-        option("--file", "Read the query from this file; -: from stdin.", type=click.Path(path_type=Path)),
-        option(
-            "--engine",
-            "The engine; auto: DuckDB if installed, else SQLite.",
+        click.Option(
+            ["--file"], help="Read the query from this file; -: from stdin.", type=click.Path(path_type=Path)
+        ),
+        click.Option(
+            ["--engine"],
+            help="The engine; auto: DuckDB if installed, else SQLite.",
             type=click.Choice(["auto", "duckdb", "sqlite"]),
             default="auto",
             show_default=True,
         ),
-        option(
-            "--timeout",
-            "Time limit of the query; 0: none.",
+        click.Option(
+            ["--timeout"],
+            help="Time limit of the query; 0: none.",
             type=Duration(10**9, 0, 1e9),
             default=TIMEOUT_S,
             show_default=True,
@@ -138,13 +152,15 @@ MAKING: Mapping[str, Sequence[click.Parameter]] = {
     "report": parameters(
         *("traces", *PART, "out", *LOGS, "device_offsets", *WHICH, *INDEX),
         out_option("Write the report to this file.", required=False),
-        option(
-            "--bundle",
-            "Write a zip file: the report, a cut of one iteration, the summary, the logs' lines.",
+        click.Option(
+            ["--bundle"],
+            help="Write a zip file: the report, a cut of one iteration, the summary, the logs' lines.",
             type=NEW_FILE,
         ),
-        option("--baseline", "An earlier trace, or its summary, to compare with.", metavar="A"),
-        option("--redact", "Hide hosts, users, addresses and the folders of paths.", is_flag=True),
+        click.Option(["--baseline"], help="An earlier trace, or its summary, to compare with.", metavar="A"),
+        click.Option(
+            ["--redact"], help="Hide hosts, users, addresses and the folders of paths.", is_flag=True
+        ),
     ),
     "export": parameters(
         *("traces", *PART, "out", "device_offsets", *WHICH, *INDEX),
@@ -153,27 +169,33 @@ MAKING: Mapping[str, Sequence[click.Parameter]] = {
     "diff": parameters(
         *("sides", *HELD, "limit", *FORM, "where", "attribute", "step_name", *VERDICT, *WHICH, *INDEX),
         limit_option(COMPARED_ROWS),
-        option(
-            "--tree as_tree",
-            "Compare the trees of annotations, modules and ops, the worst first.",
+        click.Option(
+            ["--tree", "as_tree"],
+            help="Compare the trees of annotations, modules and ops, the worst first.",
             is_flag=True,
         ),
     ),
     "check": parameters(
         *("traces", *PART, *HELD, *FORM, *VERDICT, "device_offsets", *WHICH, *INDEX),
         *(
-            option(
-                names, text, metavar="METRIC=VALUE", multiple=True, shell_complete=completed(complete_limits)
+            click.Option(
+                names,
+                help=text,
+                metavar="METRIC=VALUE",
+                multiple=True,
+                shell_complete=completed(complete_limits),
             )
             for names, text in (
-                ("--max most", "Fail if it is more: kernels.calls=400."),
-                ("--min least", "Fail if it is less: device.busy_share=80%."),
+                (["--max", "most"], "Fail if it is more: kernels.calls=400."),
+                (["--min", "least"], "Fail if it is less: device.busy_share=80%."),
             )
         ),
-        option("--limits file", "Read limits from a TOML file: [max] and [min].", metavar="FILE"),
-        option(
-            "--baseline baselines",
-            "Earlier trace or summary for --fail-above; of several the median.",
+        click.Option(
+            ["--limits", "file"], help="Read limits from a TOML file: [max] and [min].", metavar="FILE"
+        ),
+        click.Option(
+            ["--baseline", "baselines"],
+            help="Earlier trace or summary for --fail-above; of several the median.",
             multiple=True,
             metavar="A",
         ),
@@ -183,18 +205,18 @@ MAKING: Mapping[str, Sequence[click.Parameter]] = {
         click.Argument(
             ["paths"], metavar="DIR…", nargs=-1, required=True, shell_complete=completed(complete_files)
         ),
-        option("--by-time", "Order files by time, not by name.", is_flag=True),
+        click.Option(["--by-time"], help="Order files by time, not by name.", is_flag=True),
     ),
     "cache": (),
     "demo": parameters(
-        option(
-            "--out",
-            "The folder to write to.",
+        click.Option(
+            ["--out"],
+            help="The folder to write to.",
             type=click.Path(path_type=Path, file_okay=False),
             default=DEMO_FOLDER,
             show_default=True,
         ),
-        option("--no-open", "Write the files and stop.", is_flag=True),
+        click.Option(["--no-open"], help="Write the files and stop.", is_flag=True),
     ),
     "completion": parameters(click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish", "man"]))),
 }
@@ -208,9 +230,9 @@ HOMES: Mapping[str, Sequence[str]] = {
     "export": ("export", "cut", "demo"),
 }
 """Modules of several commands; that of any other has its name."""
-CACHE_AGE = option(
-    "--older-than",
-    "Only those not opened for this long: 12h, 30d, 2w.",
+CACHE_AGE = click.Option(
+    ["--older-than"],
+    help="Only those not opened for this long: 12h, 30d, 2w.",
     type=Duration(10**9, 0),
     metavar="AGE",
 )

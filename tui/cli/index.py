@@ -17,7 +17,7 @@ from tracelane.core.base.units import format_bytes
 from tracelane.core.index.cache import cache_root
 from tracelane.core.index.cached import UNLIMITED, CacheEntry, clear_cache, evicted, limit_of, list_cache
 from tracelane.core.index.opening import open_indexes
-from tracelane.core.tables.schema import TableSchema, columns_from
+from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.tui.config import read_config
 from tracelane.tui.text.progress import ProgressBar
 
@@ -28,8 +28,13 @@ SCHEMA = 1
 INDEXES = TableSchema(
     "indexes",
     "Indexes",
-    columns_from(
-        "path: text = trace, index: text, index_bytes = size, events: count, slices: count, seconds: number"
+    (
+        Column("path", "trace", "text"),
+        Column("index", "index", "text"),
+        Column("index_bytes", "size", "bytes"),
+        Column("events", "events", "count"),
+        Column("slices", "slices", "count"),
+        Column("seconds", "seconds", "number"),
     ),
 )
 
@@ -70,8 +75,13 @@ def _index_text(facts: Mapping[str, Any]) -> str:
 CACHED = TableSchema(
     "indexes",
     "Indexes",
-    columns_from(
-        "path: text = trace, bytes = size, slices, used: text = last opened, folder: text, state: text"
+    (
+        Column("path", "trace", "text"),
+        Column("bytes", "size", "bytes"),
+        Column("slices", "slices", "count"),
+        Column("used", "last opened", "text"),
+        Column("folder", "folder", "text"),
+        Column("state", "state", "text"),
     ),
 )
 

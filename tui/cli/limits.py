@@ -19,7 +19,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import text_in_unit
 from tracelane.core.tables.diff import Difference, MetricChange
 from tracelane.core.tables.metrics import Metric, metric_group_of, no_metric
-from tracelane.core.tables.schema import Column, TableSchema, columns_from
+from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import Table
 from tracelane.tui.text.diff import change_text
 
@@ -35,7 +35,15 @@ class CheckResult(NamedTuple):
     failed: bool
 
 
-LIMITS = TableSchema("limits", "Limits", columns_from("verdict: text, metric: text, result: text"))
+LIMITS = TableSchema(
+    "limits",
+    "Limits",
+    (
+        Column("verdict", "verdict", "text"),
+        Column("metric", "metric", "text"),
+        Column("result", "result", "text"),
+    ),
+)
 
 
 def results_table(results: Sequence[CheckResult], scope: str) -> Table:

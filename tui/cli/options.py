@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
 from math import isfinite
@@ -216,11 +216,6 @@ def _print_to_file(ctx: click.Context, _: click.Parameter, path: Path | None) ->
         ctx.with_resource(_printed_to(path))
 
 
-def option(names: str, text: str, **details: Any) -> click.Option:
-    """Return an option by its names, the last of which may be that of its value."""
-    return click.Option(names.split(), help=text, **details)
-
-
 def form_option(*more: str) -> click.Option:
     """Return --format, with further forms that one command has."""
     return click.Option(
@@ -235,7 +230,7 @@ def form_option(*more: str) -> click.Option:
 
 def limit_option(rows: int | None = None) -> click.Option:
     """Return --limit of a table that is printed with so many rows where it does not say."""
-    return option("--limit", _limit_text(rows), type=WholeNumber(1))
+    return click.Option(["--limit"], help=_limit_text(rows), type=WholeNumber(1))
 
 
 def _limit_text(rows: int | None = None) -> str:
@@ -245,7 +240,7 @@ def _limit_text(rows: int | None = None) -> str:
 
 def out_option(text: str, required: bool = True) -> click.Option:
     """Return --out of a command that writes files of its own."""
-    return option("-o --out", text, required=required, type=NEW_FILE)
+    return click.Option(["-o", "--out"], help=text, required=required, type=NEW_FILE)
 
 
 def _paths(metavar: str, **details: Any) -> click.Argument:
@@ -266,9 +261,9 @@ def _option(
     return field(default=value, metadata={"name": name, "more": more})
 
 
-def _aside(names: str, text: str, **details: Any) -> click.Option:
+def _aside(names: Sequence[str], text: str, **details: Any) -> click.Option:
     """Return an option that `remembered` tells."""
-    return option(names, text, expose_value=False, **{"callback": _remember, **details})
+    return click.Option(names, help=text, expose_value=False, **{"callback": _remember, **details})
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -394,23 +389,23 @@ class Options:
 
 
 _PRINTED = (
-    _aside("--json", "The same as --format json.", is_flag=True, is_eager=True),
+    _aside(["--json"], "The same as --format json.", is_flag=True, is_eager=True),
     _aside(
-        "--columns",
+        ["--columns"],
         "chief: as many as fit in 160 characters, unless on a terminal.",
         type=click.Choice(["chief", "all"]),
         default="chief",
         show_default=True,
     ),
     _aside(
-        "--color colour",
+        ["--color", "colour"],
         "Whether text has colours; auto: on a terminal.",
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
     ),
-    _aside("--no-pager", "Print long text at once, not by pages.", is_flag=True),
+    _aside(["--no-pager"], "Print long text at once, not by pages.", is_flag=True),
     _aside(
-        "-o --out",
+        ["-o", "--out"],
         "Write to this file, which must not exist yet, instead of printing.",
         type=NEW_FILE,
         callback=_print_to_file,

@@ -23,7 +23,7 @@ from tracelane.core.export.formats import JsonTable, json_pieces
 from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
 from tracelane.core.query.filter import parse
 from tracelane.core.sql.query import QueryAnswer, run_query, unit_of_column
-from tracelane.core.tables.schema import Column, columns_from
+from tracelane.core.tables.schema import Column
 from tracelane.core.tables.table import Tables
 from tracelane.core.trace import Trace
 from tracelane.tui.text.chains import chain_text, launched_text
@@ -34,9 +34,12 @@ from .options import LISTED_ROWS
 from .printing import Printout, as_text, print_output
 
 DRAWN = (
-    *columns_from("name: text (is_name), duration_ns, self_ns"),
+    Column("name", "name", "text", is_name=True),
+    Column("duration_ns", "duration", "ns"),
+    Column("self_ns", "self", "ns"),
     Column("start_ns", "start (ns)", "id"),
-    *columns_from("lane: text, category: text"),
+    Column("lane", "lane", "text"),
+    Column("category", "category", "text"),
 )
 """The columns of a printed table; starts are those of the file."""
 

@@ -4,10 +4,8 @@ and the key table of docs/keys.md come from it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from tracelane.core.export.forms import FORMS
 from tracelane.core.tables.registry import PANELS, TABS
@@ -72,279 +70,14 @@ class CommandTask(NamedTuple):
     commands: tuple[Command, ...]
 
 
-def tasks_of(text: str, of_tabs: Sequence[Command]) -> tuple[CommandTask, ...]:
-    """Read commands: below the name of each task a line `id | keys | title | help` for every command, and in
-    lines moved to the right what else there is of it; `(tabs)` stands for those of tabs.
-    """
-    tasks = []
-    for block in text.split("\n\n"):
-        task, *lines = block.strip().split("\n")
-        commands: list[Command] = []
-        for line in lines:
-            if line == "(tabs)":
-                commands += of_tabs
-            elif line.startswith(" "):
-                commands[-1] = _with_more(commands[-1], line.split(" | "))
-            else:
-                name, keys, title, *help = re.split(r" ?\| ", line)
-                commands.append(Command(name, title, tuple(keys.split()), "".join(help)))
-        tasks.append(CommandTask(task, tuple(commands)))
-    return tuple(tasks)
-
-
-def _with_more(entry: Command, parts: Sequence[str]) -> Command:
-    """Return a command with `footer: zoom`, `words: closer`, `form TIME: what it does`, `only typed` …"""
-    more: dict[str, Any] = {}
-    for part in parts:
-        name, _, value = part.strip().partition(": ")
-        if name.startswith("form "):
-            more["forms"] = (*more.get("forms", entry.forms), (name.removeprefix("form "), value))
-        else:
-            more[_FLAGS.get(name, name)] = value or True
-    return replace(entry, **more)
-
-
-_FLAGS: Final = {"only typed": "is_typed", "of the selection": "is_of_selection"}
-
-
-TASKS: Final = """\
-Move in time
-zoom-in | w + | Zoom in | Show two thirds of the time, around the cursor
-    footer: zoom | words: closer magnify enlarge
-zoom-out | s - | Zoom out | Show half as much time again, around the cursor
-    words: farther
-zoom-in-far | W | Zoom in ×10 | Show a tenth of the time, around the cursor
-zoom-out-far | S | Zoom out ×10 | Show ten times the time, around the cursor
-pan-left | a | Pan left | Move the view 30 % towards the start
-    words: scroll earlier
-pan-right | d | Pan right | Move the view 30 % towards the end
-    words: scroll later
-page-left | | Page left | Move the view by its whole width towards the start
-page-right | | Page right | Move the view by its whole width towards the end
-trace-start | home | Start of the trace | Move the view to the start, zoom kept
-trace-end | end | End of the trace | Move the view to the end, zoom kept
-previous-step | < | Previous step | Go to the previous step, zoom kept
-    words: iteration
-next-step | > | Next step | Go to the next step, zoom kept
-    words: iteration
-go-to | g | Go to a time or step | Enter a time (+12.5ms, @µs, 09:28:06.1), step:4 or 4, mark:NAME or #slice
-    typed: goto | words: jump seek
-    form TIME: Go to a time, step, mark or slice number, as with g
-focus | f | Zoom to it | Fit the last chosen range or slice; again: fit all
-    footer: focus | of the selection | words: fit selection
-reset | 0 | Reset the view | Show the first view; again: with stray events
-    words: whole all home
-
-Select and follow
-previous | left | Previous slice
-    help: Select the previous slice on the row; with nothing selected, move the cursor
-    of the selection
-next | right | Next slice | Select the next slice on the row; with nothing selected, move the cursor
-    of the selection
-up | up | Enclosing slice | Select the enclosing slice, then the lane above
-    of the selection | words: parent caller
-down | down | Child slice | Select the child at the cursor, then the lane below
-    of the selection | words: callee
-lane-up | shift+up | Lane above | Move to the lane above
-    words: thread track
-lane-down | shift+down | Lane below | Move to the lane below
-    words: thread track
-details | enter | Select, details | Select the slice at the cursor, show its details; again: zoom to it
-    footer: details | of the selection | words: arguments args info power
-launch | b | Back to the launch | Select what launched the selection
-    of the selection | words: flow arrow launcher cause previous
-kernel | o | On to the kernel | Select what the selection launched; a list if several
-    of the selection | words: flow arrow launched next
-flows | | Flows in view | Draw all flows in view as arrows; again: the selection's
-    words: arrows links
-critical | | Critical path | Draw the critical path of the step or range above the lanes; again: remove it
-    words: longest bottleneck blame
-next-segment | shift+right | Next on the critical path
-    help: Select the next visible segment, or zoom in to it; first: find the path
-    words: segment
-previous-segment | shift+left | Previous on the critical path | Select the previous visible segment
-    words: segment
-source | | Source | Show the source file of the slice or of a frame around it
-    of the selection | words: code file line
-
-Find
-search | / | Search | Mark matches while you type: nccl cat:kernel dur>1ms lane:… -word
-    footer: search | words: find grep query
-    form FILTER: Mark matches, as with /
-next-hit | n | Next hit | Select the next match, in order of time
-previous-hit | N | Previous hit | Select the previous match, in order of time
-hits | z | List the hits | List the hits of the search, or what the filter leaves
-same-name | * | All of this name
-    help: Search for all slices with the selected one's name; in a call tree: its callers and callees
-    of the selection
-same-value | | All of this value
-    help: Pick the selection's name or an argument and search for the same; * in the details too
-filter | | Filter | Draw only matching slices; alone: all again
-    only typed | words: only hide slices
-    form FILTER: Draw only matching slices, as with /; alone: all again
-longest | K | Longest kernel
-    help: Select the longest device work of the range, else of all; again: the next longest
-    of the selection | words: slowest kernel top maximum
-
-Ranges, gaps, comparing
-range | v | Range | Start a range at the cursor; moves extend it; again: end it
-    words: select area region
-range-selection | r | Selection or step → range | Use the last visited slice or step as the range
-    of the selection | words: area region
-next-gap | i | Next gap | Select the next visible gap in the lane's work, with its cause
-    of the selection | words: idle wait bubble why
-longest-gap | I | Longest gap | Select the longest gap in the lane's work, or in the range, with its cause
-    words: idle wait bubble why
-compare | c | Compare A with B | Enter two steps or ranges (3 4): tables get Δ columns; empty: stop comparing
-    words: diff difference delta baseline versus
-    form A B: Compare B with A: step numbers, mark:NAME, range, all; alone: stop
-baseline | | Use as baseline | Compare tables with the range, else the step (Δ columns); again: stop
-    words: compare diff
-steps-by-name | | Use this name as step
-    help: Use all slices with the selected one's name as steps; again: as found
-    words: iteration
-steps | | Steps by a name | Use the slices of a name as steps
-    only typed | words: iteration
-    form NAME: Use the slices of this name as steps, whatever its numbers; alone: as found
-
-Tables and panels
-panel-details | 1 | Details | Show the selection's details in the panel
-    words: arguments args info power
-panel-findings | 2 | Findings
-    help: Show what costs time, with evidence; again: what was read, repaired or unreadable
-    words: problems issues advice read report
-(tabs)
-panel-query | 4 | Query | Show the rows of the last query; again: saved queries
-    words: sql database select
-sql | | Query in SQL | List the rows of an SQL query; those with an id lead to their slice
-    only typed | words: query database select
-    form SELECT …: List the rows of a query over slices, kernels, launches, steps … (docs/sql.md)
-sql-lane | | Query's rows as a lane | Draw how many rows of the query (ts, dur) run at once; again: remove it
-    words: sql counter
-panel-back | T | Previous panel of the tab | Show the tab's previous panel, such as the previous grouping
-    words: grouping
-maximise | Z | Maximise the panel | Give the panel the whole screen; again: back
-other-pane | tab | Lanes ↔ panel | Move the arrows between lanes and panel
-legend | | Legend | Show what the colours and marks mean; again: back
-    words: colors
-
-Lanes
-fold | space | Fold or open | Fold or open the lane or process
-    footer: fold | of the selection
-preset | L | Lanes: which, in which order
-    help: Everything, devices first; devices; devices and the threads that launch; as in the file
-    footer: lanes | words: order device host
-python-frames | | Python frames | Leave Python frames out; again: show them
-    words: stack python hide
-fold-process | | Fold the process | Fold or open the whole process of the lane
-expand | e | Open in full | Open the lane to its full depth; again: back
-    of the selection
-pin | p | Pin the lane | Keep the lane at the top; again: release it
-    of the selection | words: thread track
-hide | | Hide the lane | Hide this lane or process
-    words: thread track
-    form REGEX: Hide the lanes whose title matches, or their rank's
-hide-alike | | Hide lanes alike | Hide all lanes of this name, digits aside
-    words: thread track
-hidden | | What is hidden | List what is hidden; Enter shows it again
-    words: show unhide thread track
-show-all | | Show all lanes | Show everything that was hidden
-    words: unhide
-only | | Only lanes whose title matches | Show only some lanes; alone: all again
-    only typed | words: filter thread track
-    form REGEX: Show only lanes whose title matches, or their rank's; alone: all again
-quiet | | Quiet threads | Fold the quiet threads, or show them
-    words: lanes
-page-up | pageup | Lanes: page up | Scroll the lanes one screen up
-page-down | pagedown | Lanes: page down | Scroll the lanes one screen down
-memory-lanes | | Memory lanes | Hide the lanes of allocated memory; again: show
-queue-lanes | | Queue length | Draw how many launches wait or run, per stream
-    words: depth counter
-colour | | Colour by | Choose what colours mean: category, name, arg:KEY
-    only typed | words: color
-    form by category|name|arg:KEY: Choose what colours mean: an argument's values too; alone: categories
-
-Marks
-mark | m | Mark | Mark the range, else the cursor
-    words: note bookmark
-    form TEXT: Mark it with a text
-mark-text | | Mark with a text | Mark the range, else the cursor, with a text
-    words: note bookmark
-marks | | List the marks | List the marks; Enter goes there
-    words: notes bookmarks
-    form FILE: Add the marks of a file that :save marks wrote
-marks-import | | Marks from a file | Add the marks of a file that :save marks wrote
-unmark | | Remove a mark | Remove the mark nearest to the cursor, if in view
-
-Logs and clocks
-smi | | Add a log's lanes | Show an aiu-smi log's metrics below its device
-    words: telemetry power temperature utilisation csv
-    form FILE: Add the lanes of an aiu-smi log, or of another with a header and times
-    form FILE SECONDS: The same, with the log's clock ahead by this time
-smi-offset | | The log's clock | Set how many seconds the log's clock is ahead
-    only typed | words: telemetry power
-    form S: Set how many seconds the log's clock is ahead; alone: as proposed
-log-earlier | | Log earlier | Move a log by its sampling interval, earlier
-log-later | | Log later | Move a log by its sampling interval, later
-device-clock | | Estimate the device's clock
-    help: Shift devices so that no work begins before its launch; again: as recorded
-device-offset | | The device's clock | Add seconds to the device's times
-    only typed
-    form S: Add S seconds to the device's times; auto: as estimated; alone: as stamped
-rank-clocks | | Ranks: aligned or as stamped
-    help: Switch off the alignment of ranks by their collectives; again: on
-rank-groups | | Ranks: by host, TP, PP or DP | Choose how to group the ranks of a capture store
-    words: tensor pipeline data parallel node group
-ruler | | Ruler: other time | Change the ruler: relative, as in the file, wall clock
-    words: axis wall clock
-    form relative|file|wall: Choose the ruler's time
-
-Copy and save
-copy | y | Copy | Copy the selected slice, arguments included, as JSON; in a table: the table as Markdown
-    of the selection | words: clipboard yank
-copy-table | | Copy the table | Copy the table of the panel, as sorted, as Markdown
-    words: clipboard
-copy-view | | Copy the view | Copy the command line that shows this view
-    words: clipboard share link
-save | | Save to a file | Write the picture, the panel's table, the slices or the marks to a file
-    only typed | words: export screenshot svg csv json
-    form picture FILE: Write the screen to FILE.svg, or the lanes without colours to FILE.txt
-    form marks FILE: Write all marks to a file, to share them
-    form table FILE: Write the table of the panel, as sorted, to (forms)
-    form slices FILE: Write the slices that range, :only and :filter leave to FILE.csv or FILE.json
-cut | | Cut the range out | Write the range as a trace of its own
-    only typed | words: export extract crop
-    form FILE: Write the range as a trace of its own, FILE.json or FILE.json.gz
-
-Viewer
-back | u | Undo: previous view | Go back to the view before
-    words: history
-forward | | Redo: next view | Go forward again after going back
-    words: history
-help | ? | Help | Show all commands and keys; type to filter
-    footer: help | words: keys
-palette | ctrl+p | Command palette | Find any command by its name
-    words: commands
-command-line | : | Command line | Type a command, such as only REGEX or goto TIME
-messages | | Messages | List all messages since the trace was opened
-    words: log notes errors warnings
-captures | | Captures | List the captures of this folder; Enter opens another
-reload | | Reload | Read the trace again if a file of it has changed
-theme | | Dark or light | Change between the dark and the light theme
-    words: colours colors
-    form NAME: Choose a theme; a wrong name lists them
-redraw | ctrl+l | Redraw | Repaint the screen after output of another program
-suspend | ctrl+z | Suspend | Suspend the viewer; fg in the shell resumes it
-stop-indexing | ctrl+c | Stop indexing | While a trace is being indexed: ask, then quit
-close | escape | Close | Close what is on top, then the message, search, range, selection, comparison
-close-or-quit | q | Close or quit | Close what is on top, then quit
-    footer: quit
-quit | | Quit | Quit at once
-    words: exit leave
-"""
-"""By task, in the order of the help: id, keys, title and help of each command; `tasks_of` reads it."""
 ONE_PANEL: Final = "One panel of a tab"
 """The task of commands that each show one panel: their tabs' keys show them, too."""
+
+
+def _tab_commands() -> tuple[Command, ...]:
+    return tuple(
+        Command(f"panel-{tab.name}", tab.title, (tab.key,), tab.help, words=tab.words) for tab in TABS
+    )
 
 
 def _panel_commands() -> tuple[Command, ...]:
@@ -359,10 +92,656 @@ def _panel_commands() -> tuple[Command, ...]:
     return tuple(commands)
 
 
+_FORMS_TEXT: Final = f"FILE.{', FILE.'.join(FORMS)}"
 GROUPS: Final = (
-    *tasks_of(
-        TASKS.replace("(forms)", f"FILE.{', FILE.'.join(FORMS)}"),
-        [Command(f"panel-{tab.name}", tab.title, (tab.key,), tab.help, words=tab.words) for tab in TABS],
+    CommandTask(
+        "Move in time",
+        (
+            Command(
+                "zoom-in",
+                "Zoom in",
+                ("w", "+"),
+                "Show two thirds of the time, around the cursor",
+                footer="zoom",
+                words="closer magnify enlarge",
+            ),
+            Command(
+                "zoom-out",
+                "Zoom out",
+                ("s", "-"),
+                "Show half as much time again, around the cursor",
+                words="farther",
+            ),
+            Command("zoom-in-far", "Zoom in ×10", ("W",), "Show a tenth of the time, around the cursor"),
+            Command("zoom-out-far", "Zoom out ×10", ("S",), "Show ten times the time, around the cursor"),
+            Command(
+                "pan-left", "Pan left", ("a",), "Move the view 30 % towards the start", words="scroll earlier"
+            ),
+            Command(
+                "pan-right", "Pan right", ("d",), "Move the view 30 % towards the end", words="scroll later"
+            ),
+            Command("page-left", "Page left", (), "Move the view by its whole width towards the start"),
+            Command("page-right", "Page right", (), "Move the view by its whole width towards the end"),
+            Command("trace-start", "Start of the trace", ("home",), "Move the view to the start, zoom kept"),
+            Command("trace-end", "End of the trace", ("end",), "Move the view to the end, zoom kept"),
+            Command(
+                "previous-step",
+                "Previous step",
+                ("<",),
+                "Go to the previous step, zoom kept",
+                words="iteration",
+            ),
+            Command("next-step", "Next step", (">",), "Go to the next step, zoom kept", words="iteration"),
+            Command(
+                "go-to",
+                "Go to a time or step",
+                ("g",),
+                "Enter a time (+12.5ms, @µs, 09:28:06.1), step:4 or 4, mark:NAME or #slice",
+                forms=(("TIME", "Go to a time, step, mark or slice number, as with g"),),
+                typed="goto",
+                words="jump seek",
+            ),
+            Command(
+                "focus",
+                "Zoom to it",
+                ("f",),
+                "Fit the last chosen range or slice; again: fit all",
+                footer="focus",
+                words="fit selection",
+                is_of_selection=True,
+            ),
+            Command(
+                "reset",
+                "Reset the view",
+                ("0",),
+                "Show the first view; again: with stray events",
+                words="whole all home",
+            ),
+        ),
+    ),
+    CommandTask(
+        "Select and follow",
+        (
+            Command(
+                "previous",
+                "Previous slice",
+                ("left",),
+                "Select the previous slice on the row; with nothing selected, move the cursor",
+                is_of_selection=True,
+            ),
+            Command(
+                "next",
+                "Next slice",
+                ("right",),
+                "Select the next slice on the row; with nothing selected, move the cursor",
+                is_of_selection=True,
+            ),
+            Command(
+                "up",
+                "Enclosing slice",
+                ("up",),
+                "Select the enclosing slice, then the lane above",
+                words="parent caller",
+                is_of_selection=True,
+            ),
+            Command(
+                "down",
+                "Child slice",
+                ("down",),
+                "Select the child at the cursor, then the lane below",
+                words="callee",
+                is_of_selection=True,
+            ),
+            Command("lane-up", "Lane above", ("shift+up",), "Move to the lane above", words="thread track"),
+            Command(
+                "lane-down", "Lane below", ("shift+down",), "Move to the lane below", words="thread track"
+            ),
+            Command(
+                "details",
+                "Select, details",
+                ("enter",),
+                "Select the slice at the cursor, show its details; again: zoom to it",
+                footer="details",
+                words="arguments args info power",
+                is_of_selection=True,
+            ),
+            Command(
+                "launch",
+                "Back to the launch",
+                ("b",),
+                "Select what launched the selection",
+                words="flow arrow launcher cause previous",
+                is_of_selection=True,
+            ),
+            Command(
+                "kernel",
+                "On to the kernel",
+                ("o",),
+                "Select what the selection launched; a list if several",
+                words="flow arrow launched next",
+                is_of_selection=True,
+            ),
+            Command(
+                "flows",
+                "Flows in view",
+                (),
+                "Draw all flows in view as arrows; again: the selection's",
+                words="arrows links",
+            ),
+            Command(
+                "critical",
+                "Critical path",
+                (),
+                "Draw the critical path of the step or range above the lanes; again: remove it",
+                words="longest bottleneck blame",
+            ),
+            Command(
+                "next-segment",
+                "Next on the critical path",
+                ("shift+right",),
+                "Select the next visible segment, or zoom in to it; first: find the path",
+                words="segment",
+            ),
+            Command(
+                "previous-segment",
+                "Previous on the critical path",
+                ("shift+left",),
+                "Select the previous visible segment",
+                words="segment",
+            ),
+            Command(
+                "source",
+                "Source",
+                (),
+                "Show the source file of the slice or of a frame around it",
+                words="code file line",
+                is_of_selection=True,
+            ),
+        ),
+    ),
+    CommandTask(
+        "Find",
+        (
+            Command(
+                "search",
+                "Search",
+                ("/",),
+                "Mark matches while you type: nccl cat:kernel dur>1ms lane:… -word",
+                footer="search",
+                forms=(("FILTER", "Mark matches, as with /"),),
+                words="find grep query",
+            ),
+            Command("next-hit", "Next hit", ("n",), "Select the next match, in order of time"),
+            Command("previous-hit", "Previous hit", ("N",), "Select the previous match, in order of time"),
+            Command(
+                "hits", "List the hits", ("z",), "List the hits of the search, or what the filter leaves"
+            ),
+            Command(
+                "same-name",
+                "All of this name",
+                ("*",),
+                "Search for all slices with the selected one's name; in a call tree: its callers and callees",
+                is_of_selection=True,
+            ),
+            Command(
+                "same-value",
+                "All of this value",
+                (),
+                "Pick the selection's name or an argument and search for the same; * in the details too",
+            ),
+            Command(
+                "filter",
+                "Filter",
+                (),
+                "Draw only matching slices; alone: all again",
+                forms=(("FILTER", "Draw only matching slices, as with /; alone: all again"),),
+                is_typed=True,
+                words="only hide slices",
+            ),
+            Command(
+                "longest",
+                "Longest kernel",
+                ("K",),
+                "Select the longest device work of the range, else of all; again: the next longest",
+                words="slowest kernel top maximum",
+                is_of_selection=True,
+            ),
+        ),
+    ),
+    CommandTask(
+        "Ranges, gaps, comparing",
+        (
+            Command(
+                "range",
+                "Range",
+                ("v",),
+                "Start a range at the cursor; moves extend it; again: end it",
+                words="select area region",
+            ),
+            Command(
+                "range-selection",
+                "Selection or step → range",
+                ("r",),
+                "Use the last visited slice or step as the range",
+                words="area region",
+                is_of_selection=True,
+            ),
+            Command(
+                "next-gap",
+                "Next gap",
+                ("i",),
+                "Select the next visible gap in the lane's work, with its cause",
+                words="idle wait bubble why",
+                is_of_selection=True,
+            ),
+            Command(
+                "longest-gap",
+                "Longest gap",
+                ("I",),
+                "Select the longest gap in the lane's work, or in the range, with its cause",
+                words="idle wait bubble why",
+            ),
+            Command(
+                "compare",
+                "Compare A with B",
+                ("c",),
+                "Enter two steps or ranges (3 4): tables get Δ columns; empty: stop comparing",
+                forms=(("A B", "Compare B with A: step numbers, mark:NAME, range, all; alone: stop"),),
+                words="diff difference delta baseline versus",
+            ),
+            Command(
+                "baseline",
+                "Use as baseline",
+                (),
+                "Compare tables with the range, else the step (Δ columns); again: stop",
+                words="compare diff",
+            ),
+            Command(
+                "steps-by-name",
+                "Use this name as step",
+                (),
+                "Use all slices with the selected one's name as steps; again: as found",
+                words="iteration",
+            ),
+            Command(
+                "steps",
+                "Steps by a name",
+                (),
+                "Use the slices of a name as steps",
+                forms=(
+                    ("NAME", "Use the slices of this name as steps, whatever its numbers; alone: as found"),
+                ),
+                is_typed=True,
+                words="iteration",
+            ),
+        ),
+    ),
+    CommandTask(
+        "Tables and panels",
+        (
+            Command(
+                "panel-details",
+                "Details",
+                ("1",),
+                "Show the selection's details in the panel",
+                words="arguments args info power",
+            ),
+            Command(
+                "panel-findings",
+                "Findings",
+                ("2",),
+                "Show what costs time, with evidence; again: what was read, repaired or unreadable",
+                words="problems issues advice read report",
+            ),
+            *_tab_commands(),
+            Command(
+                "panel-query",
+                "Query",
+                ("4",),
+                "Show the rows of the last query; again: saved queries",
+                words="sql database select",
+            ),
+            Command(
+                "sql",
+                "Query in SQL",
+                (),
+                "List the rows of an SQL query; those with an id lead to their slice",
+                forms=(
+                    (
+                        "SELECT …",
+                        "List the rows of a query over slices, kernels, launches, steps … (docs/sql.md)",
+                    ),
+                ),
+                is_typed=True,
+                words="query database select",
+            ),
+            Command(
+                "sql-lane",
+                "Query's rows as a lane",
+                (),
+                "Draw how many rows of the query (ts, dur) run at once; again: remove it",
+                words="sql counter",
+            ),
+            Command(
+                "panel-back",
+                "Previous panel of the tab",
+                ("T",),
+                "Show the tab's previous panel, such as the previous grouping",
+                words="grouping",
+            ),
+            Command("maximise", "Maximise the panel", ("Z",), "Give the panel the whole screen; again: back"),
+            Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel"),
+            Command(
+                "legend", "Legend", (), "Show what the colours and marks mean; again: back", words="colors"
+            ),
+        ),
+    ),
+    CommandTask(
+        "Lanes",
+        (
+            Command(
+                "fold",
+                "Fold or open",
+                ("space",),
+                "Fold or open the lane or process",
+                footer="fold",
+                is_of_selection=True,
+            ),
+            Command(
+                "preset",
+                "Lanes: which, in which order",
+                ("L",),
+                "Everything, devices first; devices; devices and the threads that launch; as in the file",
+                footer="lanes",
+                words="order device host",
+            ),
+            Command(
+                "python-frames",
+                "Python frames",
+                (),
+                "Leave Python frames out; again: show them",
+                words="stack python hide",
+            ),
+            Command("fold-process", "Fold the process", (), "Fold or open the whole process of the lane"),
+            Command(
+                "expand",
+                "Open in full",
+                ("e",),
+                "Open the lane to its full depth; again: back",
+                is_of_selection=True,
+            ),
+            Command(
+                "pin",
+                "Pin the lane",
+                ("p",),
+                "Keep the lane at the top; again: release it",
+                words="thread track",
+                is_of_selection=True,
+            ),
+            Command(
+                "hide",
+                "Hide the lane",
+                (),
+                "Hide this lane or process",
+                forms=(("REGEX", "Hide the lanes whose title matches, or their rank's"),),
+                words="thread track",
+            ),
+            Command(
+                "hide-alike",
+                "Hide lanes alike",
+                (),
+                "Hide all lanes of this name, digits aside",
+                words="thread track",
+            ),
+            Command(
+                "hidden",
+                "What is hidden",
+                (),
+                "List what is hidden; Enter shows it again",
+                words="show unhide thread track",
+            ),
+            Command("show-all", "Show all lanes", (), "Show everything that was hidden", words="unhide"),
+            Command(
+                "only",
+                "Only lanes whose title matches",
+                (),
+                "Show only some lanes; alone: all again",
+                forms=(("REGEX", "Show only lanes whose title matches, or their rank's; alone: all again"),),
+                is_typed=True,
+                words="filter thread track",
+            ),
+            Command("quiet", "Quiet threads", (), "Fold the quiet threads, or show them", words="lanes"),
+            Command("page-up", "Lanes: page up", ("pageup",), "Scroll the lanes one screen up"),
+            Command("page-down", "Lanes: page down", ("pagedown",), "Scroll the lanes one screen down"),
+            Command("memory-lanes", "Memory lanes", (), "Hide the lanes of allocated memory; again: show"),
+            Command(
+                "queue-lanes",
+                "Queue length",
+                (),
+                "Draw how many launches wait or run, per stream",
+                words="depth counter",
+            ),
+            Command(
+                "colour",
+                "Colour by",
+                (),
+                "Choose what colours mean: category, name, arg:KEY",
+                forms=(
+                    (
+                        "by category|name|arg:KEY",
+                        "Choose what colours mean: an argument's values too; alone: categories",
+                    ),
+                ),
+                is_typed=True,
+                words="color",
+            ),
+        ),
+    ),
+    CommandTask(
+        "Marks",
+        (
+            Command(
+                "mark",
+                "Mark",
+                ("m",),
+                "Mark the range, else the cursor",
+                forms=(("TEXT", "Mark it with a text"),),
+                words="note bookmark",
+            ),
+            Command(
+                "mark-text",
+                "Mark with a text",
+                (),
+                "Mark the range, else the cursor, with a text",
+                words="note bookmark",
+            ),
+            Command(
+                "marks",
+                "List the marks",
+                (),
+                "List the marks; Enter goes there",
+                forms=(("FILE", "Add the marks of a file that :save marks wrote"),),
+                words="notes bookmarks",
+            ),
+            Command(
+                "marks-import", "Marks from a file", (), "Add the marks of a file that :save marks wrote"
+            ),
+            Command("unmark", "Remove a mark", (), "Remove the mark nearest to the cursor, if in view"),
+        ),
+    ),
+    CommandTask(
+        "Logs and clocks",
+        (
+            Command(
+                "smi",
+                "Add a log's lanes",
+                (),
+                "Show an aiu-smi log's metrics below its device",
+                forms=(
+                    ("FILE", "Add the lanes of an aiu-smi log, or of another with a header and times"),
+                    ("FILE SECONDS", "The same, with the log's clock ahead by this time"),
+                ),
+                words="telemetry power temperature utilisation csv",
+            ),
+            Command(
+                "smi-offset",
+                "The log's clock",
+                (),
+                "Set how many seconds the log's clock is ahead",
+                forms=(("S", "Set how many seconds the log's clock is ahead; alone: as proposed"),),
+                is_typed=True,
+                words="telemetry power",
+            ),
+            Command("log-earlier", "Log earlier", (), "Move a log by its sampling interval, earlier"),
+            Command("log-later", "Log later", (), "Move a log by its sampling interval, later"),
+            Command(
+                "device-clock",
+                "Estimate the device's clock",
+                (),
+                "Shift devices so that no work begins before its launch; again: as recorded",
+            ),
+            Command(
+                "device-offset",
+                "The device's clock",
+                (),
+                "Add seconds to the device's times",
+                forms=(("S", "Add S seconds to the device's times; auto: as estimated; alone: as stamped"),),
+                is_typed=True,
+            ),
+            Command(
+                "rank-clocks",
+                "Ranks: aligned or as stamped",
+                (),
+                "Switch off the alignment of ranks by their collectives; again: on",
+            ),
+            Command(
+                "rank-groups",
+                "Ranks: by host, TP, PP or DP",
+                (),
+                "Choose how to group the ranks of a capture store",
+                words="tensor pipeline data parallel node group",
+            ),
+            Command(
+                "ruler",
+                "Ruler: other time",
+                (),
+                "Change the ruler: relative, as in the file, wall clock",
+                forms=(("relative|file|wall", "Choose the ruler's time"),),
+                words="axis wall clock",
+            ),
+        ),
+    ),
+    CommandTask(
+        "Copy and save",
+        (
+            Command(
+                "copy",
+                "Copy",
+                ("y",),
+                "Copy the selected slice, arguments included, as JSON; in a table: the table as Markdown",
+                words="clipboard yank",
+                is_of_selection=True,
+            ),
+            Command(
+                "copy-table",
+                "Copy the table",
+                (),
+                "Copy the table of the panel, as sorted, as Markdown",
+                words="clipboard",
+            ),
+            Command(
+                "copy-view",
+                "Copy the view",
+                (),
+                "Copy the command line that shows this view",
+                words="clipboard share link",
+            ),
+            Command(
+                "save",
+                "Save to a file",
+                (),
+                "Write the picture, the panel's table, the slices or the marks to a file",
+                forms=(
+                    (
+                        "picture FILE",
+                        "Write the screen to FILE.svg, or the lanes without colours to FILE.txt",
+                    ),
+                    ("marks FILE", "Write all marks to a file, to share them"),
+                    ("table FILE", "Write the table of the panel, as sorted, to " + _FORMS_TEXT),
+                    (
+                        "slices FILE",
+                        "Write the slices that range, :only and :filter leave to FILE.csv or FILE.json",
+                    ),
+                ),
+                is_typed=True,
+                words="export screenshot svg csv json",
+            ),
+            Command(
+                "cut",
+                "Cut the range out",
+                (),
+                "Write the range as a trace of its own",
+                forms=(("FILE", "Write the range as a trace of its own, FILE.json or FILE.json.gz"),),
+                is_typed=True,
+                words="export extract crop",
+            ),
+        ),
+    ),
+    CommandTask(
+        "Viewer",
+        (
+            Command("back", "Undo: previous view", ("u",), "Go back to the view before", words="history"),
+            Command("forward", "Redo: next view", (), "Go forward again after going back", words="history"),
+            Command(
+                "help",
+                "Help",
+                ("?",),
+                "Show all commands and keys; type to filter",
+                footer="help",
+                words="keys",
+            ),
+            Command(
+                "palette", "Command palette", ("ctrl+p",), "Find any command by its name", words="commands"
+            ),
+            Command(
+                "command-line", "Command line", (":",), "Type a command, such as only REGEX or goto TIME"
+            ),
+            Command(
+                "messages",
+                "Messages",
+                (),
+                "List all messages since the trace was opened",
+                words="log notes errors warnings",
+            ),
+            Command("captures", "Captures", (), "List the captures of this folder; Enter opens another"),
+            Command("reload", "Reload", (), "Read the trace again if a file of it has changed"),
+            Command(
+                "theme",
+                "Dark or light",
+                (),
+                "Change between the dark and the light theme",
+                forms=(("NAME", "Choose a theme; a wrong name lists them"),),
+                words="colours colors",
+            ),
+            Command("redraw", "Redraw", ("ctrl+l",), "Repaint the screen after output of another program"),
+            Command("suspend", "Suspend", ("ctrl+z",), "Suspend the viewer; fg in the shell resumes it"),
+            Command(
+                "stop-indexing",
+                "Stop indexing",
+                ("ctrl+c",),
+                "While a trace is being indexed: ask, then quit",
+            ),
+            Command(
+                "close",
+                "Close",
+                ("escape",),
+                "Close what is on top, then the message, search, range, selection, comparison",
+            ),
+            Command(
+                "close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", footer="quit"
+            ),
+            Command("quit", "Quit", (), "Quit at once", words="exit leave"),
+        ),
     ),
     CommandTask(ONE_PANEL, _panel_commands()),
 )

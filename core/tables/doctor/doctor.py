@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError
-from ..schema import Column, TableSchema, columns_from
+from ..schema import Column, TableSchema
 from ..scope import Scope
 from ..table import Table, Tables, row_of_object
 from ..untrusted import untrusted_table
@@ -23,28 +23,40 @@ FAILED = 1
 DOCTOR = TableSchema(
     "doctor",
     "Doctor",
-    columns_from("""
-        rule: text, severity: text, count, text: text = what, distorts: text, evidence: object,
-        source: text = from (detail), threshold: text = reported when (detail), file: text (detail)
-    """),
+    (
+        Column("rule", "rule", "text"),
+        Column("severity", "severity", "text"),
+        Column("count", "count", "count"),
+        Column("text", "what", "text"),
+        Column("distorts", "distorts", "text"),
+        Column("evidence", "evidence", "object"),
+        Column("source", "from", "text", detail=True),
+        Column("threshold", "reported when", "text", detail=True),
+        Column("file", "file", "text", detail=True),
+    ),
     keys=("rule", "file"),
 )
 EVENTS = TableSchema(
     "events",
     "Events",
-    columns_from("""
-        file: text (detail), term: text (detail), counts: text = events, count
-    """),
+    (
+        Column("file", "file", "text", detail=True),
+        Column("term", "term", "text", detail=True),
+        Column("counts", "events", "text"),
+        Column("count", "count", "count"),
+    ),
     keys=("file", "term"),
 )
 CLOCKS = TableSchema(
     "clocks",
     "Clocks of devices",
     (
-        *columns_from("""
-            file: text (detail), device: text, pairs = work with a launch, early = begins before it,
-            lead_ns = by up to, offset_ns = proposed shift (statistic)
-        """),
+        Column("file", "file", "text", detail=True),
+        Column("device", "device", "text"),
+        Column("pairs", "work with a launch", "count"),
+        Column("early", "begins before it", "count"),
+        Column("lead_ns", "by up to", "ns"),
+        Column("offset_ns", "proposed shift", "ns", statistic=True),
         Column("delay_median_ns", "delay after it, median", "ns"),
         Column("delay_p95_ns", "p95", "ns"),
     ),

@@ -12,7 +12,7 @@ from ...base.safe_text import markdown_words
 from ...base.units import about_ns, format_share
 from ...query.views import SliceId
 from ..cached import cache_file, is_whole, write_cached
-from ..schema import TableSchema, columns_from
+from ..schema import Column, TableSchema
 from ..scope import Scope
 from ..table import Answers, Table, Tables
 from .finding import Baseline, Evidence, Finding, Findings
@@ -161,15 +161,35 @@ def stored_findings(scope: Scope) -> Findings | None:
 FINDINGS = TableSchema(
     "findings",
     "Findings",
-    columns_from("""
-        rule: text, kind: text, claimed_ns = cost, share = of the time, in_steps, of_steps,
-        finding: text, threshold: text = reported when, from: text, helps: text = usually helps,
-        title: text (detail), caused_by: text (detail), caused_ns = by its cause (detail),
-        place: text (detail), places (detail), note: number (detail), sources: object = files (detail),
-        evidence: object (detail)
-    """),
+    (
+        Column("rule", "rule", "text"),
+        Column("kind", "kind", "text"),
+        Column("claimed_ns", "cost", "ns"),
+        Column("share", "of the time", "share"),
+        Column("in_steps", "in steps", "count"),
+        Column("of_steps", "of steps", "count"),
+        Column("finding", "finding", "text"),
+        Column("threshold", "reported when", "text"),
+        Column("from", "from", "text"),
+        Column("helps", "usually helps", "text"),
+        Column("title", "title", "text", detail=True),
+        Column("caused_by", "caused by", "text", detail=True),
+        Column("caused_ns", "by its cause", "ns", detail=True),
+        Column("place", "place", "text", detail=True),
+        Column("places", "places", "count", detail=True),
+        Column("note", "note", "number", detail=True),
+        Column("sources", "files", "object", detail=True),
+        Column("evidence", "evidence", "object", detail=True),
+    ),
 )
-NOT_JUDGED = TableSchema("not_judged", "Not checked", columns_from("rule: text, reason: text"))
+NOT_JUDGED = TableSchema(
+    "not_judged",
+    "Not checked",
+    (
+        Column("rule", "rule", "text"),
+        Column("reason", "reason", "text"),
+    ),
+)
 WHOLE = "findings look at all slices of a range: --lanes and --where leave out what they need"
 
 
