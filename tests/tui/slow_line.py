@@ -186,16 +186,15 @@ class SlowLine:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.code = os.waitstatus_to_exitcode(status)
-                self._read()
+                while self._is_readable(0) and self._read():  # a read brings a part of what still waits
+                    pass
         return self.code is not None
 
     def _turn(self, patience: float) -> None:
         now = time.monotonic()
         due = [at for at, *_ in (*self._under_way, *self._typed)]
         wait = max(0.0, min([patience, 0.1, *(at - now for at in due[:1]), *(at - now for at in due[-1:])]))
-        full = self._on_line > BUFFERED
-        readable = [] if full or self.terminal < 0 else [self.terminal]
-        if select.select(readable, [], [], wait)[0]:
+        if self._is_readable(wait, is_held_up=self._on_line > BUFFERED):
             self._read()
         now = time.monotonic()
         while self._typed and self._typed[0][0] <= now:
@@ -206,7 +205,13 @@ class SlowLine:
         while self._under_way and self._under_way[0][0] <= now:
             self._deliver(*self._under_way.popleft())
 
-    def _read(self) -> None:
+    def _is_readable(self, patience: float, is_held_up: bool = False) -> bool:
+        """Wait until the terminal has something to be read, or for so long; the end is something too."""
+        watched = [] if is_held_up or self.terminal < 0 else [self.terminal]
+        return bool(select.select(watched, [], [], patience)[0])
+
+    def _read(self) -> bool:
+        """Send what a read brings on its way; return whether there was any."""
         try:
             data = os.read(self.terminal, 65536)
         except OSError:  # the program has ended
@@ -221,6 +226,7 @@ class SlowLine:
             self._free_at = begins + (len(packet) * 8 / self.bits_per_s if self.bits_per_s else 0.0)
             self._under_way.append((self._free_at + self.delay_s, packet))
             self._on_line += len(packet)
+        return bool(data)
 
     def _deliver(self, at: float, packet: bytes) -> None:
         self._on_line -= len(packet)
