@@ -29,7 +29,7 @@ def machine() -> dict[str, Any]:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or "not known"
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -47,7 +47,10 @@ def measured(command: Sequence[str], watched: bool = True) -> Cost:
     Watching the memory of processes that share theirs takes them a tenth of their time: without it the peak
     is 0.
     """
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as complaints:
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as out,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as complaints,
+    ):
         began, cpu = time.perf_counter(), _cpu_of_children()
         child = subprocess.Popen(command, stdout=out, stderr=complaints)
         watch = _Watch(child.pid)

@@ -92,6 +92,7 @@ def _own_home(
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
     for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("locale.getencoding", lambda: "utf-8")  # what a screen can show, whatever the locale
     yield
     if is_unused(home):
         _unused_homes.append(home)

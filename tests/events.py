@@ -177,7 +177,7 @@ def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -
 
 def write_events(path: Path, events: Sequence[Event]) -> Path:
     """Write a trace of these events and return where it is."""
-    path.write_text(json.dumps({"traceEvents": events}))
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
     return path
 
 

@@ -61,7 +61,9 @@ def environment(python: str, versions: str) -> Path:
     project = str(ROOT / "pyproject.toml")
     resolution = ["--resolution", RESOLUTIONS[versions], "--extra", "zstd", "--no-deps"]
     uv("pip", "compile", "--quiet", *to, *resolution, project, "--output-file", str(requirements))
-    tests = tomllib.loads(Path(project).read_text())["project"]["optional-dependencies"]["test"]
+    tests = tomllib.loads(Path(project).read_text(encoding="utf-8"))["project"]["optional-dependencies"][
+        "test"
+    ]
     uv(
         "pip",
         "install",

@@ -34,7 +34,9 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_sdist_holds_what_git_knows(sdist: Path) -> None:
     """Tests, docs, benchmarks and tools are in it, nothing that was built, and the metadata."""
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+    )
     if tracked.returncode:
         pytest.skip("not a git checkout")
     with tarfile.open(sdist) as files:
@@ -102,7 +104,9 @@ def test_addresses_are_those_of_the_project() -> None:
     assert all(
         url.startswith("https://f.org/o/tracelane") for url in addresses("https://f.org/o/tracelane").values()
     )
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+    )
     if tracked.returncode:
         pytest.skip("not a git checkout")
     for name in filter(None, tracked.stdout.split("\0")):
@@ -126,9 +130,9 @@ def test_a_bundle_is_packed_without_this_machine(tmp_path: Path) -> None:
         folder = tmp_path / name / "bundle"
         folder.mkdir(parents=True)
         for file in files:
-            (folder / file).write_text(file)
+            (folder / file).write_text(file, encoding="utf-8")
             (folder / file).chmod(mode)
-        (folder / "install.sh").write_text("")
+        (folder / "install.sh").write_text("", encoding="utf-8")
         (folder / "install.sh").chmod(0o755)
         pack(folder, tmp_path / name)
     archives = [(tmp_path / name / "bundle.tar.gz").read_bytes() for name in ("one", "two")]
@@ -156,16 +160,25 @@ def test_a_release_needs_an_address(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_a_forge_runs_what_ci_runs() -> None:
     """The workflow calls .ci/run and the matrix, the weekly one every emulated machine that make knows."""
-    ci, weekly = ((ROOT / ".github" / "workflows" / f"{name}.yml").read_text() for name in ("ci", "weekly"))
+    ci, weekly = (
+        (ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8")
+        for name in ("ci", "weekly")
+    )
     assert "bash .ci/run" in ci and "tests/matrix.py" in ci
-    machines = re.findall(r"test-(s390x|ppc64le|aarch64)(?= )", (ROOT / "Makefile").read_text())
+    machines = re.findall(
+        r"test-(s390x|ppc64le|aarch64)(?= )", (ROOT / "Makefile").read_text(encoding="utf-8")
+    )
     assert machines and all(machine in weekly for machine in machines)
 
 
 def test_what_the_matrix_runs_is_what_is_declared() -> None:
     """The Pythons of the matrix are those that the metadata name."""
     done = subprocess.run(
-        [sys.executable, "tests/matrix.py", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "tests/matrix.py", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     named = re.findall(r"3\.\d+", " ".join(PROJECT["classifiers"]))
     assert named and all(version in done.stdout for version in named)

@@ -23,7 +23,7 @@ def wait_until(holds: Callable[[], bool], what: str = "the condition") -> None:
 def is_alive(pid: int) -> bool:
     """Tell whether a process runs; one that ended and was not waited for does not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 

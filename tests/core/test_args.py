@@ -134,7 +134,7 @@ def test_events_of_a_repaired_block_have_their_arguments(tmp_path: Path) -> None
 
 
 def changed(path: Path) -> None:
-    path.write_text(TEXT.replace('"n": 5}', '"n": 6}'))
+    path.write_text(TEXT.replace('"n": 5}', '"n": 6}'), encoding="utf-8")
 
 
 def touched(path: Path) -> None:

@@ -32,7 +32,7 @@ GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
 
 def write(path: Path, changed: int = 0, **keys: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**keys, "traceEvents": [complete(1, 2, path.name)]}))
+    path.write_text(json.dumps({**keys, "traceEvents": [complete(1, 2, path.name)]}), encoding="utf-8")
     if changed:
         os.utime(path, (changed, changed))
     return path

@@ -112,7 +112,7 @@ def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
     """Every sampled kernel has the golden's launch, way of knowing, op, ancestors and exact delay; the launch
     has as many kernels as the golden counts, and Python frames stand among the ancestors.
     """
-    expected = json.loads(golden.read_text())
+    expected = json.loads(golden.read_text(encoding="utf-8"))
     trace = open_trace([CORPUS / expected["input"].removeprefix("share/")], index_dir=corpus_cache)
     index, launches = trace.indexes[0], trace.launches(0)
     chains = SourceChains(trace, 0)

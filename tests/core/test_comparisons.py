@@ -450,7 +450,7 @@ def trace_of(path: Path, ops: list[tuple[str, float, list[tuple[str, float]]]], 
                 free += ns
                 at += 2
             at += us
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     return path
 
 

@@ -410,7 +410,7 @@ FILES_SOURCE = [path for path in sorted(SAMPLES.rglob("*")) if path.is_file() an
 @pytest.mark.parametrize("file", FILES_SOURCE, ids=[path.name for path in FILES_SOURCE])
 def test_no_damage_of_an_artefact_breaks_the_reader(file: Path, tmp_path: Path) -> None:
     """Wherever a file is cut, or a piece of it is missing, it is read as far as it goes."""
-    text, copy = file.read_text(), tmp_path / file.parent.name / file.name
+    text, copy = file.read_text(encoding="utf-8"), tmp_path / file.parent.name / file.name
     copy.parent.mkdir()
     for at in range(0, len(text), max(1, len(text) // 40)):
         for damaged in (text[:at], text[:at] + text[at + 50 :], text[:at] + "\0]}\n\t" + text[at:]):

@@ -95,7 +95,7 @@ def test_what_cannot_be_read_is_named_and_the_others_are_read(tmp_path: Path) ->
 def test_what_has_none_is_an_error(name: str, content: str | None, tmp_path: Path) -> None:
     """A path that is not there, or has no such cycles, is named in one line."""
     if content is not None:
-        (tmp_path / name).write_text(content) if content else (tmp_path / name).mkdir()
+        (tmp_path / name).write_text(content, encoding="utf-8") if content else (tmp_path / name).mkdir()
     with pytest.raises(TracelaneError, match=name):
         parse_ideal(f"ideal:{tmp_path / name}@800")
 

@@ -171,7 +171,7 @@ def test_want_of_memory_is_met_with_one_thread(tmp_path: Path) -> None:
             (limited,) = running.pids
             lock = f"{LOCK}{location.key}.build"
             wait_until(lambda: any(path.endswith(lock) for path in open_files(limited)), "it to wait")
-            pages = int(Path(f"/proc/{limited}/statm").read_text().split()[0])
+            pages = int(Path(f"/proc/{limited}/statm").read_text(encoding="utf-8").split()[0])
             resource.prlimit(limited, resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
         index = opened(running, source, location)
         assert running.pids != [limited]
@@ -189,7 +189,7 @@ def test_want_of_memory_while_it_starts(tmp_path: Path) -> None:
         source, location = source_and_location(trace_file(folder, 5000), folder)
         with closing(indexing_of(source, location, IndexOptions(threads=2))) as running:
             running.await_running()
-            pages = int(Path(f"/proc/{running.pids[0]}/statm").read_text().split()[0])
+            pages = int(Path(f"/proc/{running.pids[0]}/statm").read_text(encoding="utf-8").split()[0])
             resource.prlimit(running.pids[0], resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
             assert opened(running, source, location).read_report["slices"] == 5000
 

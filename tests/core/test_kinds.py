@@ -238,7 +238,9 @@ def test_kinds_by_the_command(tmp_path: Path, settings: Path, capsys: pytest.Cap
         "gemm": (1, 50_000),
         "unknown": (2, 50_000),
     }
-    settings.write_text('[kernel-kinds]\ncollective = "^my_ring_"\nfft = ["cufft", "^zz_"]\n')
+    settings.write_text(
+        '[kernel-kinds]\ncollective = "^my_ring_"\nfft = ["cufft", "^zz_"]\n', encoding="utf-8"
+    )
     rows = _rows(capsys, "kernels", path)
     assert (rows["my_ring_step"]["type"], rows["my_ring_step"]["kind"]) == ("communication", "collective")
     assert (rows["zz_thing"]["type"], rows["zz_thing"]["kind"]) == ("compute", "fft")
@@ -260,7 +262,7 @@ def test_wrong_settings(
     text: str, complaint: str, tmp_path: Path, settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Patterns that are none end a command in a line that names them; the viewer opens and says so."""
-    settings.write_text(text)
+    settings.write_text(text, encoding="utf-8")
     assert main(["kernels", _kernel_file(tmp_path)]) == EXIT_USAGE
     error = capsys.readouterr().err
     assert complaint in error and error.count("\n") == 1
@@ -271,7 +273,7 @@ def test_findings_follow_the_settings(tmp_path: Path, settings: Path) -> None:
     """Findings stored beside the index are not those of other patterns."""
     trace = open_trace([_kernel_file(tmp_path)], index_dir=tmp_path / "index")
     before = cache_file(Scope(trace), "findings")
-    settings.write_text('[kernel-kinds]\ncollective = "^my_ring_"\n')
+    settings.write_text('[kernel-kinds]\ncollective = "^my_ring_"\n', encoding="utf-8")
     assert cache_file(Scope(trace), "findings") != before
     trace.close()
 

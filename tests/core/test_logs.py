@@ -45,7 +45,9 @@ def row(second: int, pwr: str = "21.0", device: int = 0, tempr: str = "41.2", rd
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name)
 def test_every_sample_row_is_accounted_for(path: Path) -> None:
     """Rows, missing rows and unparsed lines of a sample add up to its lines that are no header or comment."""
-    lines = [line for line in path.read_text().splitlines() if line.strip() and line[0] not in "#I"]
+    lines = [
+        line for line in path.read_text(encoding="utf-8").splitlines() if line.strip() and line[0] not in "#I"
+    ]
     log = open_log(path)
     assert log.rows + log.missing + log.unparsed == len(lines)
     assert log.messages == 0
@@ -61,7 +63,7 @@ def test_every_sample_value_is_that_of_its_own_line(path: Path) -> None:
     """Each value stands in the cell of its line that the header's name for it points to."""
     header: list[str] = []
     cells: dict[int, dict[str, str]] = {}
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         parts = [p.strip() for p in line.split(",")] if "," in line else line.lstrip("#").split()
         if "ID" in line and "Date" in line:
             header = [p.split()[0] for p in parts]

@@ -32,7 +32,7 @@ from tracelane.tui.cli.main import EXIT_USAGE, main
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "sql.md"
 QUESTIONS = [
     part.strip()
-    for block in re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)[:2]
+    for block in re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)[:2]
     for part in re.split(r"\n(?=-- \d+\.)", block)
 ]
 TRACES = (
@@ -73,7 +73,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
 def test_there_are_twenty_questions() -> None:
     """The document has twenty and four recipes, and its table has every view with every column of its own."""
     assert [int(question[3:].partition(".")[0]) for question in QUESTIONS] == list(range(1, 25))
-    text = DOCUMENT.read_text()
+    text = DOCUMENT.read_text(encoding="utf-8")
     listed = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
     for view, columns in VIEWS.items():
         names = re.findall(r"`(\w+)`", listed[view].split("|")[3])
@@ -201,7 +201,7 @@ def test_odd_values_of_traces_are_safe(engine: str, tmp_path: Path) -> None:
     ]
     events.append({"ph": "C", "name": "c'\"", "pid": 1, "ts": 1, "args": {"v'": 1e300, "w": -0.5}})
     path = tmp_path / "odd.json"
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     rows = rows_of(trace, "select name, dur, pid from slices order by ts", engine)
     assert [row[0] for row in rows] == [name.replace("\ud800", "�") for name in names]
@@ -248,7 +248,7 @@ def test_words_of_a_query_are_seen(
 @pytest.mark.parametrize("query", DANGEROUS)
 def test_nothing_but_reading_is_allowed(query: str, engine: str, small: Trace, tmp_path: Path) -> None:
     """Statements that write, open files, change settings or look at other tables are refused in a line."""
-    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "secret.txt").write_text(SECRET, encoding="utf-8")
     text = query.format(secret=tmp_path / "secret.txt", out=tmp_path / "out.file", folder=tmp_path)
     with pytest.raises(UsageError) as error:
         rows_of(small, text, engine)
@@ -258,7 +258,7 @@ def test_nothing_but_reading_is_allowed(query: str, engine: str, small: Trace, t
 
 def test_hostile_queries_do_nothing(small: Trace, tmp_path: Path) -> None:
     """A thousand woven ones, the same each time, are refused or read the trace only."""
-    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "secret.txt").write_text(SECRET, encoding="utf-8")
     random_ = random.Random(7)
     for _ in range(400):
         check(small, random_.choice(ENGINES), hostile_query(random_, tmp_path), tmp_path)

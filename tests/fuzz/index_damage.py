@@ -139,7 +139,7 @@ def small_trace() -> dict[str, Any]:
 
 
 def write_trace(path: Path) -> Path:
-    path.write_text(json.dumps(small_trace()))
+    path.write_text(json.dumps(small_trace()), encoding="utf-8")
     return path
 
 

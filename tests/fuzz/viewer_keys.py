@@ -182,13 +182,13 @@ def _tail(log: Path) -> str:
 
 def private_mib(pid: int) -> float:
     """Return the memory that only this process has."""
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
     return int(text.partition("Private_Dirty:")[2].split()[0]) / 1024
 
 
 def processor_s(pid: int) -> float:
     """Return how long a process has worked."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

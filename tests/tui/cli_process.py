@@ -30,7 +30,7 @@ def tracelane(
             [sys.executable, "-c", PROGRAM.format(code=code), *arguments],
             env={**os.environ, **environment},
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             timeout=PATIENCE_S,
             cwd=cwd,
             stdin=source,
@@ -57,7 +57,7 @@ def start_tracelane(*arguments: str, stdin: int = subprocess.DEVNULL) -> subproc
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
     )
 
 

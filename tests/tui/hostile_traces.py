@@ -71,7 +71,7 @@ def write_small(path: Path, evil: bool = True) -> Path:
     events = small_file.events()
     whole: dict[str, Any] = {"deviceProperties": [{"id": 0, "name": "device"}], "host_name": "host"}
     whole = (hostile(whole) if evil else whole) | {"traceEvents": hostile_events(events) if evil else events}
-    path.write_text(json.dumps(whole))
+    path.write_text(json.dumps(whole), encoding="utf-8")
     return path
 
 
@@ -96,5 +96,7 @@ def write_log(path: Path) -> Path:
     """Write a telemetry log with hostile headings and a line that cannot be read."""
     text = "".join(each for each in HOSTILE if each not in SEPARATORS)
     rows = (f"2026-06-20 07:10:{second:02d},{second * 3},{second}{text}\n" for second in range(60))
-    path.write_text(f"timestamp,power.draw [W]{text},util{text}\n" + "".join(rows) + f"what{text},x\n")
+    path.write_text(
+        f"timestamp,power.draw [W]{text},util{text}\n" + "".join(rows) + f"what{text},x\n", encoding="utf-8"
+    )
     return path

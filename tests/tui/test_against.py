@@ -45,7 +45,9 @@ def pair_of_runs(name: str) -> RunPair:
 
 def region_lengths(path: str) -> list[int]:
     """Return how long each compiled region of an AIU trace takes until its last kernel is done, from JSON."""
-    events = [one for one in json.loads(Path(path).read_text())["traceEvents"] if one["ph"] == "X"]
+    events = [
+        one for one in json.loads(Path(path).read_text(encoding="utf-8"))["traceEvents"] if one["ph"] == "X"
+    ]
     regions = sorted(
         (round(one["ts"] * 1000), round((one["ts"] + one["dur"]) * 1000))
         for one in events

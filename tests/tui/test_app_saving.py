@@ -52,15 +52,15 @@ async def test_table(file_trace: Trace, tmp_path: Path) -> None:
             path = tmp_path / f"table.{form}"
             await _typed(app, pilot, f"save table {path}")
             assert message(app) == f"saved {path}"
-        rows = list(csv.DictReader((tmp_path / "table.csv").open()))
+        rows = list(csv.DictReader((tmp_path / "table.csv").open(encoding="utf-8")))
         assert {"aten::linear", "launch"} <= {row["name"] for row in rows}
         selves = [int(row["self_ns"]) for row in rows]
         assert selves == sorted(selves, reverse=True)
-        written = flat(json.loads((tmp_path / "table.json").read_text()))["range"]
+        written = flat(json.loads((tmp_path / "table.json").read_text(encoding="utf-8")))["range"]
         assert [row["self_ns"] for row in written] == selves
         app.run_command("copy-table")
         await pilot.pause()
-        assert app.clipboard == (tmp_path / "table.md").read_text()
+        assert app.clipboard == (tmp_path / "table.md").read_text(encoding="utf-8")
         assert message(app).startswith(f"copied {len(rows)} rows")
 
 
@@ -86,7 +86,10 @@ async def test_slices(file_trace: Trace, tmp_path: Path, capsys: pytest.CaptureF
         assert "No such file" in message(app)
     for form in ("csv", "json"):
         printed = main(["slices", file_trace.sources[0].path, "--format", form, *options])
-        assert (printed, capsys.readouterr().out) == (0, (tmp_path / f"slices.{form}").read_text())
+        assert (printed, capsys.readouterr().out) == (
+            0,
+            (tmp_path / f"slices.{form}").read_text(encoding="utf-8"),
+        )
 
 
 @pytest.mark.slow
@@ -95,14 +98,14 @@ async def test_picture(file_trace: Trace, tmp_path: Path) -> None:
     async with open_viewer(file_trace, (120, 50)) as (app, pilot):
         await _typed(app, pilot, f"save picture {tmp_path / 'seen.txt'}")
         assert message(app) == f"saved {tmp_path / 'seen.txt'}"
-        text = (tmp_path / "seen.txt").read_text()
+        text = (tmp_path / "seen.txt").read_text(encoding="utf-8")
         assert "[aten::linear" in text and "Stream 1" in text
         app.run_command("legend")
         await pilot.pause()  # no lane, no name
         await _typed(app, pilot, "only Stream")
         await press_keys(app, pilot, "colon", *"save picture ", *str(tmp_path / "seen.svg"), "enter")
         assert message(app) == f"saved {tmp_path / 'seen.svg'}"
-        drawing = (tmp_path / "seen.svg").read_text()
+        drawing = (tmp_path / "seen.svg").read_text(encoding="utf-8")
         assert drawing.startswith("<svg") and "save" not in drawing
         assert "Stream" in drawing and "linear" not in drawing
 
@@ -121,12 +124,12 @@ async def test_picture(file_trace: Trace, tmp_path: Path) -> None:
 )
 async def test_trouble_is_one_line(file_trace: Trace, tmp_path: Path, line: str, said: str) -> None:
     """What cannot be written is said in one line, and no file is overwritten."""
-    (tmp_path / "there.txt").write_text("kept")
+    (tmp_path / "there.txt").write_text("kept", encoding="utf-8")
     async with open_viewer(file_trace, (120, 50)) as (app, pilot):
         await _typed(app, pilot, line.format(folder=tmp_path))
         assert said.format(folder=tmp_path) in message(app)
         assert "\n" not in message(app)
-    assert (tmp_path / "there.txt").read_text() == "kept"
+    assert (tmp_path / "there.txt").read_text(encoding="utf-8") == "kept"
     assert not (tmp_path / "a.csv").exists()
 
 
@@ -253,7 +256,7 @@ async def test_saved_queries_are_panels(trace: Trace) -> None:
 def test_queries_of_the_configuration(tmp_path: Path) -> None:
     """They stand below [queries], by name; one that is no text is complained about."""
     path = tmp_path / "config.toml"
-    path.write_text('[queries]\n"slow kernels" = "select name from kernels"\nodd = 3\n')
+    path.write_text('[queries]\n"slow kernels" = "select name from kernels"\nodd = 3\n', encoding="utf-8")
     config = read_config(path)
     assert dict(config.queries) == {"slow kernels": "select name from kernels"}
     assert config.complaints == (f"{path}: the query odd must be a text such as 'select …'",)

@@ -157,7 +157,7 @@ def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
             fail()
         except ValueError as error:
             assert log.error(error) == tmp_path / "state" / "viewer.log"
-    text = (tmp_path / "state" / "viewer.log").read_text()
+    text = (tmp_path / "state" / "viewer.log").read_text(encoding="utf-8")
     assert text.count("Traceback") == 1 and text.count("error: ValueError") == 50
     assert "before" in text
 
@@ -166,13 +166,13 @@ def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
 def test_a_log_is_never_written_through_a_link(tmp_path: Path) -> None:
     """Where a link or a pipe lies in the log's place nothing is written, and nothing waits."""
     victim = tmp_path / "victim"
-    victim.write_text("mine")
+    victim.write_text("mine", encoding="utf-8")
     (tmp_path / "link.log").symlink_to(victim)
     os.mkfifo(tmp_path / "pipe.log")
     for name in ("link.log", "pipe.log"):
         log = SessionLog(default=tmp_path / name)
         assert log.error(ValueError("x")) is None
-    assert victim.read_text() == "mine"
+    assert victim.read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.usefixtures("errors_are_shown")

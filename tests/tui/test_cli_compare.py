@@ -46,7 +46,7 @@ def test_baseline(trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     """A summary's file is a side; a metric that rose by more than allowed fails, with a sentence."""
     assert main(["summary", trace, "--step", "0", "--json"]) == 0
     baseline = tmp_path / "baseline.json"
-    baseline.write_text(capsys.readouterr().out)
+    baseline.write_text(capsys.readouterr().out, encoding="utf-8")
     assert main(["diff", str(baseline), f"{trace}:step=1", "--fail-above", "1%"]) == 0
     capsys.readouterr()
     arguments = ["diff", str(baseline), trace, "--fail-above", "5%", "--metric", "kernels.calls"]
@@ -113,7 +113,7 @@ def test_check_as_json(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_unreadable(command: list[str], tmp_path: Path) -> None:
     """What is no trace gives 2."""
     path = tmp_path / "no.json"
-    path.write_text("this is no trace")
+    path.write_text("this is no trace", encoding="utf-8")
     assert main([word.format(path) for word in command]) == 2
 
 
@@ -207,7 +207,7 @@ def test_lanes_hold_for_both_sides(trace: str, tmp_path: Path, capsys: Capture) 
     rows = flat(json.loads(capsys.readouterr().out))["baseline"]
     assert [row["value"] - row["before"] for row in rows] == [0, 0]
     assert main(["summary", trace, "--json"]) == 0
-    (tmp_path / "summary.json").write_text(capsys.readouterr().out)
+    (tmp_path / "summary.json").write_text(capsys.readouterr().out, encoding="utf-8")
     check[check.index("--baseline") + 1] = str(tmp_path / "summary.json")
     assert main([*check, "--lanes", "stream"]) == EXIT_USAGE
     assert "--lanes can choose nothing" in capsys.readouterr().err
@@ -216,11 +216,14 @@ def test_lanes_hold_for_both_sides(trace: str, tmp_path: Path, capsys: Capture) 
 def test_limits_stand_in_a_file(trace: str, tmp_path: Path, capsys: Capture) -> None:
     """[max] and [min] of a TOML file are limits as --max and --min are; what means nothing there is named."""
     limits = tmp_path / "limits.toml"
-    limits.write_text('[max]\n"kernels.calls" = 2\n"step.wall.median" = "1ms"\n[min]\n"kernels.calls" = 3\n')
+    limits.write_text(
+        '[max]\n"kernels.calls" = 2\n"step.wall.median" = "1ms"\n[min]\n"kernels.calls" = 3\n',
+        encoding="utf-8",
+    )
     assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert [line.split()[0] for line in out.splitlines()] == ["ok", "ok", "EXCEEDED"]
-    limits.write_text('[max]\nkernels.calls = 1\nstep.wall.median = "1ms"\n')
+    limits.write_text('[max]\nkernels.calls = 1\nstep.wall.median = "1ms"\n', encoding="utf-8")
     assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == 1
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["EXCEEDED", "ok"]
     for text, message in [
@@ -233,7 +236,7 @@ def test_limits_stand_in_a_file(trace: str, tmp_path: Path, capsys: Capture) -> 
         ("", "holds no limits"),
         ("a = " + "[" * 5000 + "]" * 5000, "limits.toml"),
     ]:
-        limits.write_text(text)
+        limits.write_text(text, encoding="utf-8")
         assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == EXIT_USAGE
         assert message in capsys.readouterr().err
     assert main(["check", trace, "--limits", str(tmp_path / "none.toml")]) == 2
@@ -264,7 +267,7 @@ def runs(tmp_path: Path, capsys: Capture) -> list[Path]:
         trace = write_trace(tmp_path, f"trace{number}", us)
         assert main(["summary", str(trace), "--json", "--index-dir", str(tmp_path)]) == 0
         files.append(folder / f"run{number}.json")
-        files[-1].write_text(capsys.readouterr().out)
+        files[-1].write_text(capsys.readouterr().out, encoding="utf-8")
     return files
 
 
@@ -290,7 +293,7 @@ def test_a_metric_over_runs(runs: list[Path], capsys: Capture) -> None:
 
 def test_what_is_no_history(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:
     """Files that are no summaries are passed by and counted; a folder without any is an error of one line."""
-    (runs[0].parent / "other.json").write_text("{}")
+    (runs[0].parent / "other.json").write_text("{}", encoding="utf-8")
     assert main(["history", str(runs[0].parent)]) == 0
     assert "1 other JSON file" in capsys.readouterr().err
     empty = tmp_path / "empty"
@@ -300,7 +303,7 @@ def test_what_is_no_history(runs: list[Path], tmp_path: Path, capsys: Capture) -
         assert len(capsys.readouterr().err.splitlines()) == 1
     for metric in ("nothing", "kernels.nothing"):
         assert main(["history", str(runs[0].parent), "--metric", metric]) == EXIT_USAGE
-    runs[3].write_text(runs[3].read_text()[:-200])
+    runs[3].write_text(runs[3].read_text(encoding="utf-8")[:-200], encoding="utf-8")
     assert main(["history", str(runs[0].parent)]) == 2
 
 
@@ -374,12 +377,12 @@ DAMAGE += [("metrics", "unit", "bananas"), ("kernels", "steps", -1), ("kernels",
 
 def test_a_damaged_summary(runs: list[Path], capsys: Capture) -> None:
     """A number that is none, or none that can be, is an error of one line for whichever command reads it."""
-    damaged, other, text = str(runs[0]), str(runs[1]), runs[0].read_text()
+    damaged, other, text = str(runs[0]), str(runs[1]), runs[0].read_text(encoding="utf-8")
     for table, key, value in DAMAGE:
         whole = json.loads(text)
         for row in whole["tables"][table]["rows"]:
             row[key] = value
-        runs[0].write_text(json.dumps(whole))
+        runs[0].write_text(json.dumps(whole), encoding="utf-8")
         for arguments in (["diff", damaged, other], ["diff", other, damaged], ["history", damaged]):
             assert main(arguments) == 2, (table, key, value)
             (line,) = capsys.readouterr().err.splitlines()

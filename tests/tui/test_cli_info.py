@@ -84,7 +84,7 @@ def test_start_and_end_are_those_of_slices(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A trace without slices has neither, whatever else is in it and at what time."""
-    (tmp_path / "t.json").write_text(json.dumps(events))
+    (tmp_path / "t.json").write_text(json.dumps(events), encoding="utf-8")
     arguments = ["info", str(tmp_path / "t.json"), "--index-dir", str(tmp_path / "index")]
     assert main([*arguments, "--json"]) == 0
     got = json.loads(capsys.readouterr().out)
@@ -112,7 +112,7 @@ def test_notes_are_in_the_object(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("analyzed", {"otherData": {"Application": "acelyzer", "Settings": {}}}),
     ):
         path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps({**more, **whole}))
+        path.write_text(json.dumps({**more, **whole}), encoding="utf-8")
         assert main(["info", str(path), "--index-dir", str(tmp_path / "i")]) == 0
         printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
         assert main(["info", str(path), "--json", "--index-dir", str(tmp_path / "i")]) == 0
@@ -141,9 +141,9 @@ def test_index_is_made_once(demo: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["index", "info"])
 def test_viewer_is_not_loaded(demo: Path, cache: str, command: str) -> None:
-    """Neither command needs textual or rich."""
+    """Neither command needs textual or rich, where the locale can write what they print."""
     code = "sys.modules.update(textual=None, rich=None)"
-    done = tracelane(command, str(demo), "--index-dir", cache, code=code)
+    done = tracelane(command, str(demo), "--index-dir", cache, code=code, LC_ALL="C.UTF-8")
     assert done.returncode == 0, done.stderr
 
 

@@ -99,7 +99,7 @@ def test_compiled_slower_than_another_trace(
     if form == "summary":
         assert main(["summary", str(eager), "--json", "--index-dir", str(tmp_path / "index")]) == 0
         baseline = str(tmp_path / "baseline.json")
-        Path(baseline).write_text(capsys.readouterr().out)
+        Path(baseline).write_text(capsys.readouterr().out, encoding="utf-8")
     elif form == "part":
         baseline = f"{eager}:step=2"
     rows = _findings(compiled, capsys, "--baseline", baseline)

@@ -45,7 +45,9 @@ def test_runs(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_device_is_no_failure(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A trace of the host alone has empty tables."""
     path = tmp_path / "host.json"
-    path.write_text(json.dumps([{"ph": "X", "name": "op", "cat": "cpu_op", "ts": 1, "dur": 2}]))
+    path.write_text(
+        json.dumps([{"ph": "X", "name": "op", "cat": "cpu_op", "ts": 1, "dur": 2}]), encoding="utf-8"
+    )
     for form in ("text", "json", "csv", "md"):
         assert main([command, str(path), "--format", form]) == 0
     assert "device work here" in capsys.readouterr().out
@@ -57,7 +59,9 @@ def test_arguments_of_no_kernels(
 ) -> None:
     """Arguments are asked of a trace without device work: the answer is that there is none."""
     path = tmp_path / "host.json"
-    path.write_text(json.dumps([{"ph": "X", "name": "op", "cat": "cpu_op", "ts": 1, "dur": 2}]))
+    path.write_text(
+        json.dumps([{"ph": "X", "name": "op", "cat": "cpu_op", "ts": 1, "dur": 2}]), encoding="utf-8"
+    )
     for form in ("json", "csv", "md", "text"):
         assert main(["kernels", str(path), *options, "--format", form]) == 0
     assert "device work here" in capsys.readouterr().out
@@ -273,7 +277,7 @@ def test_a_table_says_how_many_there_are(path: str, capsys: pytest.CaptureFixtur
 def test_unclosed_slices_are_flagged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A begin without an end is marked in JSON and CSV: its time is not known."""
     path = tmp_path / "open.json"
-    path.write_text(json.dumps([begin(0, "left open"), complete(1, 2, "done")]))
+    path.write_text(json.dumps([begin(0, "left open"), complete(1, 2, "done")]), encoding="utf-8")
     assert main(["slices", str(path), "--format", "csv", "--index-dir", str(tmp_path / "i")]) == 0
     rows = {row["name"]: row["unclosed"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     assert rows == {"left open": "1", "done": "0"}
@@ -371,7 +375,8 @@ def test_moments_of_a_query_count_from_the_begin(tmp_path: Path, capsys: pytest.
     begin = 1_700_000_000_000_000  # µs: as many traces have, since 1970
     trace = tmp_path / "t.json"
     trace.write_text(
-        json.dumps([complete(begin + at, 5, f"k{at}", cat="kernel", pid=0, tid=1) for at in (0, 250)])
+        json.dumps([complete(begin + at, 5, f"k{at}", cat="kernel", pid=0, tid=1) for at in (0, 250)]),
+        encoding="utf-8",
     )
     query = "select name, ts from kernels union all select 'none', null order by 1"
     assert main(["sql", str(trace), query]) == 0
@@ -411,7 +416,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = tmp_path / "report.md"
     trace = str(small_file(tmp_path))
     assert main(["report", trace, "-o", str(out)]) == 0
-    assert out.read_text().startswith("# Performance report: small.json")
+    assert out.read_text(encoding="utf-8").startswith("# Performance report: small.json")
     assert main(["report", trace, "-o", str(out)]) == EXIT_USAGE
     assert "is there already" in capsys.readouterr().err
 
@@ -430,13 +435,13 @@ def test_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         everything = packed.read("report.md") + packed.read("summary.json") + packed.read("telemetry-0.csv")
     assert b"adnan" not in everything
     assert b"/home/" not in everything
-    report = (tmp_path / "report.md").read_text()
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "The log covers step 1 from end to end." in report
     assert "### Metrics" in report and "| kernels.time | " in report and "noise: " in report
     assert "| kernels.calls | 8 | 8 | 0 | +0.00% |" in report
     assert report.count("- [ ] ") == 7 and "of the earlier run: its date, its commit" in report
-    assert json.loads((tmp_path / "summary.json").read_text())["command"] == "summary"
-    rows = (tmp_path / "telemetry-0.csv").read_text().splitlines()
+    assert json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["command"] == "summary"
+    rows = (tmp_path / "telemetry-0.csv").read_text(encoding="utf-8").splitlines()
     assert rows[1].startswith("ID,Date")
     assert len(rows) == 3
     cut = open_trace(tmp_path / "trace.json.gz", index_dir=tmp_path / "index")

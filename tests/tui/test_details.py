@@ -39,7 +39,7 @@ WIDTHS = (20, 40, 78, 118, 198)
 
 def thing_and_details(file_trace: Trace, name: str, number: int = 0) -> tuple[Thing, Details]:
     session = view.first_session(file_trace, 80)
-    raw = json.loads(Path(file_trace.sources[0].path).read_text())["traceEvents"]
+    raw = json.loads(Path(file_trace.sources[0].path).read_text(encoding="utf-8"))["traceEvents"]
     ordinal = [
         position for position, event in enumerate(raw) if event["name"] == name and event["ph"] != "M"
     ][number]
@@ -126,7 +126,7 @@ def test_work_may_begin_while_its_launch_runs(start: int, remark: str, tmp_path:
 def test_a_lost_time_gives_no_launch_delay(corpus_cache: Path) -> None:
     """Of a kernel that stands at 0, far before its launch, it is not said how long after that it began."""
     file_trace = open_trace(CORPUS / "aiu/mlp_trace.json", index_dir=corpus_cache)
-    raw = json.loads(Path(file_trace.sources[0].path).read_text())["traceEvents"]
+    raw = json.loads(Path(file_trace.sources[0].path).read_text(encoding="utf-8"))["traceEvents"]
     ordinal = next(n for n, event in enumerate(raw) if event["ph"] == "X" and event["ts"] == 0)
     session = view.first_session(file_trace, 80)
     thing = thing_by_id(file_trace, session.clocks, SliceId(0, ordinal))

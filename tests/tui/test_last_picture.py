@@ -114,7 +114,7 @@ def damaged(trace: Path) -> None:
 
 
 def other_file(trace: Path) -> None:
-    trace.write_text(trace.read_text().replace("aten::mm", "aten::bmm", 1))
+    trace.write_text(trace.read_text(encoding="utf-8").replace("aten::mm", "aten::bmm", 1), encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ def long_events(text: str) -> list[dict[str, Any]]:
 def write_trace(path: Path, text: str) -> Path:
     """Write such a trace."""
     whole = {"deviceProperties": [{"id": 0, "name": text}], "host_name": text}
-    path.write_text(json.dumps(whole | {"traceEvents": long_events(text)}))
+    path.write_text(json.dumps(whole | {"traceEvents": long_events(text)}), encoding="utf-8")
     return path
 
 

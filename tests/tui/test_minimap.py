@@ -116,7 +116,7 @@ def steps_file(path: Path, steps: int) -> Path:
         events.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "args": args})
         events[-1] |= {"ts": at + 10, "dur": work}
         at += length
-    path.write_text(json.dumps({"traceEvents": events}))
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
     return path
 
 

@@ -180,7 +180,7 @@ def test_the_views_before_stay(path: Path) -> None:
     assert (history.past[0], history.future) == (chosen, (later,))
     assert len(history.past) == 2, "what lay behind the end is in the file now"
     moved = [event | {"ts": event["ts"] + 10} if "ts" in event else event for event in events()]
-    path.write_text(json.dumps({"traceEvents": moved}))
+    path.write_text(json.dumps({"traceEvents": moved}), encoding="utf-8")
     gone = history_over(stays, opened(path))
     assert [view.selection for view in gone.past] == [None], "another slice has that number"
     assert [view.cursor for view in gone.future] == [later.cursor]
@@ -213,10 +213,13 @@ def test_another_trace_under_the_same_name(path: Path) -> None:
     trace = opened(path)
     stays = carried(trace, replace(first_session(trace, 80), selection=SliceId(0, LAUNCH)), "")
     moved = [event | {"ts": event["ts"] + 10} if "ts" in event else event for event in events()]
-    path.write_text(json.dumps({"traceEvents": moved}))
+    path.write_text(json.dumps({"traceEvents": moved}), encoding="utf-8")
     now = session_over(stays, opened(path))
     assert now is not None and now.selection is None
-    path.write_text(json.dumps({"traceEvents": [event | {"ts": 9e9} for event in events() if "ts" in event]}))
+    path.write_text(
+        json.dumps({"traceEvents": [event | {"ts": 9e9} for event in events() if "ts" in event]}),
+        encoding="utf-8",
+    )
     assert session_over(stays, opened(path)) is None
 
 

@@ -323,14 +323,14 @@ def shell(trace: Path, index_guard: Path, *options: str) -> Iterator[SlowLine]:
 
 
 def viewer_of(line: SlowLine) -> int:
-    children = Path(f"/proc/{line.pid}/task/{line.pid}/children").read_text().split()
+    children = Path(f"/proc/{line.pid}/task/{line.pid}/children").read_text(encoding="utf-8").split()
     assert len(children) == 1
     return int(children[0])
 
 
 def guards_of(viewer: int) -> list[int]:
     """Return the viewer's child processes, of which one guards the terminal."""
-    return list(map(int, Path(f"/proc/{viewer}/task/{viewer}/children").read_text().split()))
+    return list(map(int, Path(f"/proc/{viewer}/task/{viewer}/children").read_text(encoding="utf-8").split()))
 
 
 def is_plain(line: SlowLine) -> bool:
@@ -418,7 +418,7 @@ def test_a_viewer_that_is_stopped(trace: Path, index_guard: Path) -> None:
 
 def is_stopped(process: int) -> bool:
     """Tell whether a process is stopped by job control."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T"
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")

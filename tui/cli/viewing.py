@@ -267,8 +267,8 @@ def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
     is_large = (gathering.progress.total or 0) >= MOMENT_BYTES
     until = time.monotonic() + (0.0 if is_large else MOMENT_S)
     try:
-        import tracelane.tui.app
-        import tracelane.tui.controllers.gathering  # noqa: F401 - while the processes start
+        import tracelane.tui.app  # noqa: F401 - while the processes start
+        import tracelane.tui.controllers.gathering  # noqa: F401
 
         gathering.await_running()
         while not (done := gathering.poll(max(0.0, until - time.monotonic()))) and time.monotonic() < until:
