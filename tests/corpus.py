@@ -1,21 +1,130 @@
-"""Where the corpus of real traces lies, and the reference numbers beside it."""
+"""The files that tests read: samples of the project, and a corpus that lies beside some clones.
+
+A file is named by its path below tests/samples or below the corpus of real traces; `cases/…` are small traces
+made for one question each, `goldens/…` are reference numbers of other tools. `over` gives a test a case for
+each file, `needs` says what a test of certain files cannot do without. Both mark what reads the corpus, and
+both stay sound where there is none, or an empty one.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+SAMPLES = ROOT / "tests" / "samples"
 CORPUS = Path(os.environ.get("TRACELANE_CORPUS", ROOT.parent / "shared" / "traces")).absolute()
-GOLDENS = Path(os.environ.get("TRACELANE_GOLDENS", CORPUS.parent / "goldens"))
+GOLDENS = Path(os.environ.get("TRACELANE_GOLDENS", CORPUS.parent / "goldens")).absolute()
+CASES = Path(os.environ.get("TRACELANE_CASES", CORPUS.parent / "cases")).absolute()
 
-CASES = Path(os.environ.get("TRACELANE_CASES", CORPUS.parent / "cases"))
+MOST = 12
+"""Rows of the corpus that `make test` tries where there are more: those of one file of each kind."""
+ABSENT = {
+    CORPUS: f"no corpus of real traces at {CORPUS} (set TRACELANE_CORPUS)",
+    GOLDENS: f"no reference numbers at {GOLDENS} (set TRACELANE_GOLDENS)",
+    CASES: f"no small cases at {CASES} (set TRACELANE_CASES)",
+}
+"""What a test says that is skipped for want of a folder."""
+
+File = str | Path
+"""The name of a file or folder as below `file`, or its path."""
+Marks = tuple[pytest.MarkDecorator, ...]
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+def file(name: File) -> Path:
+    """Return where a file or folder of that name lies, or would lie; samples go first."""
+    path = Path(name)
+    if path.is_absolute():
+        return path
+    for first, folder in (("goldens", GOLDENS), ("cases", CASES)):
+        if path.parts[:1] == (first,):
+            return folder.joinpath(*path.parts[1:])
+    sample = SAMPLES / path
+    return sample if sample.exists() else CORPUS / path
+
+
+def files(*patterns: str) -> list[Path]:
+    """Return the files that match, as `glob` has it: samples, and those of the corpus that are no samples."""
+    paths: dict[str, Path] = {}
+    for pattern in patterns:
+        first, _, rest = pattern.partition("/")
+        folder = {"goldens": GOLDENS, "cases": CASES}.get(first)
+        for base in (SAMPLES, CORPUS) if folder is None else (folder,):
+            for path in base.glob(pattern if folder is None else rest):
+                if path.is_file():
+                    paths.setdefault(f"{folder or ''}{path.relative_to(base)}", path)
+    return sorted(paths.values(), key=lambda path: (not path.is_relative_to(SAMPLES), path))
+
+
+def absent(*names: File) -> list[str]:
+    """Return why a test that reads these cannot run: what is said of each of their folders not there."""
+    paths = [file(name) for name in names]
+    return [
+        reason
+        for folder, reason in ABSENT.items()
+        if any(path.is_relative_to(folder) for path in paths)
+        and not (folder.is_dir() and any(folder.iterdir()))
+    ]
+
+
+def marks_of(*names: File) -> Marks:
+    """Return the marks of a case that reads these: of the corpus, skipped without it, or none for samples."""
+    reasons = absent(*names)
+    return (pytest.mark.skip(reason="; ".join(reasons)),) if reasons else ()
+
+
+def needs(*names: File) -> Callable[[Test], Test]:
+    """Mark a test as one that reads these files or folders."""
+
+    def marked(test: Test) -> Test:
+        for mark in marks_of(*names):
+            test = mark(test)
+        return test
+
+    return marked
+
+
+def over(
+    arguments: str, rows: Iterable[Any], *, reads: Iterable[File] = (), at: int = 0
+) -> pytest.MarkDecorator:
+    """Parametrize a test over rows, each of which names the file, or files, that it reads in its value `at`.
+
+    Rows whose folder is not there are left out, so that a clone without a corpus tries the samples; where no
+    row is left the test is skipped with the reason. What every case reads besides, such as reference numbers,
+    is named in `reads`. A row may be that value alone. Where it is a path, the case has the file's name.
+    """
+    cases, reasons, rows = [], list[str](), list(rows)
+    for row in rows:
+        values = row if isinstance(row, tuple) and "," in arguments else (row,)
+        names = values[at] if isinstance(values[at], (tuple, list)) else (values[at],)
+        if missing := absent(*names, *reads):
+            reasons += missing
+        else:
+            name = str(file(names[0]))
+            rest = len(rows) > MOST and name.startswith(f"{CORPUS}/")
+            rest = rest and name.removeprefix(f"{CORPUS}/") not in REPRESENTATIVE
+            cases.append(pytest.param(*values, marks=LATER if rest else ()))
+    if not cases:
+        reason = "; ".join(dict.fromkeys(reasons)) or "no file of this kind"
+        cases = [pytest.param(*(None for _ in arguments.split(",")), marks=pytest.mark.skip(reason=reason))]
+    return pytest.mark.parametrize(arguments, cases, ids=_id)
+
+
+def _id(value: Any) -> str | None:
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, (tuple, list)) and value and isinstance(value[0], Path):
+        return str(value[0].name)
+    return None
+
+
 HOSTILE_MAKER = CASES / "trust" / "hostile.py"
 """A program that makes real traces hostile: `hostile.py FOLDER CORPUS`."""
 

@@ -648,7 +648,7 @@ def every_trace() -> list[Path]:
     folders = [CORPUS / name for name in ("gpu", "aiu", f"aiu/{SPYRE.name}", "cpu")]
     folders += [CASES / name for name in ("adversarial", "cheat")]
     files = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
-    ranks = sorted((CORPUS / "multirank").iterdir()) if CORPUS.is_dir() else []
+    ranks = sorted((CORPUS / "multirank").glob("*"))
     return [path for path in files if path.name.endswith((".json", ".json.gz"))] + ranks
 
 

@@ -1,0 +1,103 @@
+"""Tests get their files from one place, whatever of the corpus is there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import corpus
+from tests.corpus import ABSENT, CASES, CORPUS, ROOT, SAMPLES, absent, file, files, needs, over
+
+SAMPLE = "jax.trace.json.gz"
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither corpus nor cases: the one folder is missing, the other empty."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(corpus, "CORPUS", tmp_path / "missing")
+    monkeypatch.setattr(corpus, "CASES", tmp_path / "empty")
+    monkeypatch.setattr(
+        corpus, "ABSENT", {corpus.CORPUS: ABSENT[CORPUS], corpus.CASES: ABSENT[CASES], SAMPLES: "never"}
+    )
+
+
+def cases_of(mark: pytest.MarkDecorator) -> list[tuple[tuple[object, ...], list[str]]]:
+    """Return the values and the names of the marks of each case."""
+    return [(tuple(case.values), [each.name for each in case.marks]) for case in mark.args[1]]
+
+
+def test_a_name_is_a_sample_before_it_is_of_the_corpus(tmp_path: Path) -> None:
+    """Samples are taken from the project, all else from the folder that its name begins with."""
+    assert file(SAMPLE) == SAMPLES / SAMPLE
+    assert file("gpu/none.json") == CORPUS / "gpu" / "none.json"
+    assert file("cases/a/b.json") == CASES / "a" / "b.json"
+    assert file(tmp_path) == tmp_path
+    assert SAMPLES / SAMPLE in files("*.gz") and len(files("*.gz", "jax*")) == len(files("*.gz"))
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_samples_stay_where_nothing_else_is() -> None:
+    """A row whose folder is missing or empty is left out; a test of which no row is left is skipped."""
+    rows = [("gpu/none.json", 1), (SAMPLE, 2), ("cases/none.json", 3)]
+    assert cases_of(over("name, count", rows)) == [((SAMPLE, 2), [])]
+    assert cases_of(over("count, name", [(2, SAMPLE), (1, "gpu/none.json")], at=1)) == [((2, SAMPLE), [])]
+    assert cases_of(over("names", [(SAMPLE, "gpu/none.json"), (SAMPLE, SAMPLE)])) == [
+        (((SAMPLE, SAMPLE),), [])
+    ]
+    for nothing in (over("name, count", rows[:1]), over("name", files("gpu/*")), over("name", [])):
+        ((values, marks),) = cases_of(nothing)
+        assert set(values) == {None} and marks == ["skip"]
+    assert [mark.kwargs["reason"] for mark in over("path", ["gpu/a", "cases/b"]).args[1][0].marks] == [
+        f"{ABSENT[CORPUS]}; {ABSENT[CASES]}"
+    ]
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_what_needs_a_missing_folder_is_skipped() -> None:
+    """The reason names each folder once; samples are always there."""
+
+    @needs("gpu/a.json", SAMPLE, "cases/b.json", "gpu/b.json")
+    def of_the_corpus() -> None: ...
+
+    @needs(SAMPLE)
+    def of_samples() -> None: ...
+
+    (mark,) = of_the_corpus.pytestmark  # type: ignore[attr-defined]
+    assert mark.name == "skip" and mark.kwargs["reason"] == f"{ABSENT[CORPUS]}; {ABSENT[CASES]}"
+    assert not hasattr(of_samples, "pytestmark") and absent(SAMPLE) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "empty"])
+def test_every_test_is_collected_without_a_corpus(is_there: bool, tmp_path: Path) -> None:
+    """Where corpus, cases and reference numbers are missing or empty folders, all tests are collected."""
+    folder = tmp_path / "corpus"
+    if is_there:
+        folder.mkdir()
+    names = ("TRACELANE_CORPUS", "TRACELANE_CASES", "TRACELANE_GOLDENS")
+    collected = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-qq",
+            "-m",
+            "",
+            "-p",
+            "no:cacheprovider",
+            "tests",
+        ],
+        cwd=ROOT,
+        env=os.environ | dict.fromkeys(names, str(folder)),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert collected.returncode == 0, collected.stdout[-2000:] + collected.stderr[-2000:]
