@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -34,7 +34,6 @@ ABSENT = {
 
 File = str | Path
 """The name of a file or folder as below `file`, or its path."""
-Marks = tuple[pytest.MarkDecorator, ...]
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 
@@ -74,21 +73,25 @@ def absent(*names: File) -> list[str]:
     ]
 
 
-def marks_of(*names: File) -> Marks:
-    """Return the marks of a case that reads these: of the corpus, skipped without it, or none for samples."""
-    reasons = absent(*names)
-    return (pytest.mark.skip(reason="; ".join(reasons)),) if reasons else ()
-
-
 def needs(*names: File) -> Callable[[Test], Test]:
-    """Mark a test as one that reads these files or folders."""
+    """Mark a test as one that reads these files or folders; it stands above all other marks of the test.
+
+    Without them one skipped test stands for all its cases.
+    """
+    reasons = "; ".join(absent(*names))
 
     def marked(test: Test) -> Test:
-        for mark in marks_of(*names):
-            test = mark(test)
-        return test
+        return _skipped(test, reasons) if reasons else test
 
     return marked
+
+
+def _skipped(test: Test, reason: str) -> Test:
+    @pytest.mark.skip(reason=reason)
+    def skipped() -> None: ...
+
+    skipped.__name__, skipped.__qualname__, skipped.__doc__ = test.__name__, test.__qualname__, test.__doc__
+    return cast(Test, skipped)
 
 
 def over(

@@ -59,15 +59,18 @@ def test_samples_stay_where_nothing_else_is() -> None:
 
 @pytest.mark.usefixtures("nowhere")
 def test_what_needs_a_missing_folder_is_skipped() -> None:
-    """The reason names each folder once; samples are always there."""
+    """One case stands for all, its reason names each folder once; samples are always there."""
 
     @needs("gpu/a.json", SAMPLE, "cases/b.json", "gpu/b.json")
-    def of_the_corpus() -> None: ...
+    @pytest.mark.parametrize("unknown", range(9))
+    def of_the_corpus(unknown: int) -> None:
+        """Never run."""
 
     @needs(SAMPLE)
     def of_samples() -> None: ...
 
     (mark,) = of_the_corpus.pytestmark  # type: ignore[attr-defined]
+    assert (of_the_corpus.__name__, of_the_corpus.__doc__) == ("of_the_corpus", "Never run.")
     assert mark.name == "skip" and mark.kwargs["reason"] == f"{ABSENT[CORPUS]}; {ABSENT[CASES]}"
     assert not hasattr(of_samples, "pytestmark") and absent(SAMPLE) == []
 

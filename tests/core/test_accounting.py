@@ -9,17 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import (
-    CASES,
-    CORPUS,
-    accounting,
-    needs_cases,
-    needs_corpus,
-    needs_goldens,
-    recoverable,
-    representative,
-    thinned,
-)
+from tests.corpus import CASES, CORPUS, GOLDENS, accounting, needs, over, recoverable, thinned
 from tracelane.core.base.units import TIME_LIMIT
 from tracelane.tui.cli.main import main
 
@@ -47,9 +37,7 @@ def _track_text(pid: Any, tid: Any) -> str:
 
 
 @pytest.mark.slow
-@needs_corpus
-@needs_goldens
-@pytest.mark.parametrize("name", representative(VALID))
+@over("name", VALID, reads=[GOLDENS])
 def test_numbers_equal_the_accounting(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,8 +79,7 @@ def test_numbers_equal_the_accounting(
     assert tracks == want[TRACKS]
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("name", sorted(set(recoverable()) - NO_TRACE))
 def test_broken_files_give_up_their_whole_events(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
@@ -106,8 +93,7 @@ def test_broken_files_give_up_their_whole_events(
     assert got["slices"] + got["instants"] + got["unmatched_begin"] > 0
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", sorted(NO_TRACE))
+@over("name", sorted(NO_TRACE))
 def test_what_is_no_trace_is_refused(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -180,8 +166,7 @@ def _damaged(text: str, pick: random.Random) -> str:
 
 
 @pytest.mark.slow
-@needs_cases
-@pytest.mark.parametrize("path", thinned(CASE_FILES, 5), ids=lambda path: path.stem)
+@over("path", CASE_FILES)
 def test_the_terms_of_a_case_add_up(
     path: Path, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,9 +179,8 @@ def test_the_terms_of_a_case_add_up(
         assert got["events"] == events
 
 
+@needs(CORPUS, CASES)
 @pytest.mark.slow
-@needs_corpus
-@needs_cases
 @pytest.mark.parametrize("seed", thinned(range(20), 4))
 def test_the_terms_of_damaged_files_add_up(
     seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

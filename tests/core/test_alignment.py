@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete
 from tracelane.core import Trace, open_trace
 from tracelane.core.index.captures import Choice
@@ -52,7 +52,7 @@ def offsets(trace: Trace) -> list[int]:
     return [trace.clocks.offset(source) for source in range(len(trace.indexes))]
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_kernels_of_the_same_collective_lie_within_the_stated_residual(corpus_cache: Path) -> None:
     """The DLRM ranks' NCCL kernels, matched by name and order, end together as closely as is said."""
     trace = open_trace(DLRM, index_dir=corpus_cache)
@@ -67,8 +67,8 @@ def test_kernels_of_the_same_collective_lie_within_the_stated_residual(corpus_ca
     assert max(clock.residual_ns or 0 for clock in clocks) < 10_000
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize("shift_us", [-3_000_000, 250, 7_777_777])
 def test_a_shifted_clock_is_recovered(tmp_path: Path, corpus_cache: Path, shift_us: int) -> None:
     """A rank whose stamps are all moved by some time gets just that much back."""
@@ -88,7 +88,7 @@ def test_a_shifted_clock_is_recovered(tmp_path: Path, corpus_cache: Path, shift_
     assert (start, end) == (low, high)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_collectives_of_a_hosts_library_align_too(corpus_cache: Path) -> None:
     """Gloo's calls on the CPU, on one host's clock, ask for next to no correction."""
     trace = open_trace(GLOO, index_dir=corpus_cache)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete
 from tests.forms import zipped
 from tracelane.core.base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
@@ -353,8 +353,8 @@ def test_most_blocks_need_no_decoding(text: str, block: bytes, may: bool) -> Non
 # -- a value searched for as it stands ----------------------------------------------------------------------
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_every_argument_is_found_by_its_own_value(corpus_cache: Path) -> None:
     """What `term_for` says of an argument finds its slice, in small files of the corpus."""
     tried = 0
@@ -407,8 +407,8 @@ def _texts(value: Any) -> str | None:
     )
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize("key", KEYS)
 def test_values(key: str, trace_kernels: Trace) -> None:
     """Each slice has the value of its own event, in whatever order slices are asked for."""
@@ -422,8 +422,8 @@ def test_values(key: str, trace_kernels: Trace) -> None:
     assert any(value is not None for value in actual) == (key != "nothing")
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize("key", ["bytes", "warps per SM"])
 def test_columns(key: str, trace_kernels: Trace) -> None:
     """Sum and mean are over those of a name that have the argument."""
@@ -442,7 +442,7 @@ def test_columns(key: str, trace_kernels: Trace) -> None:
             assert row[f"arg:{key}_mean"] == pytest.approx(float(sum(map(Fraction, values)) / len(values)))
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_groups(trace_kernels: Trace) -> None:
     """A group for each value, one for work without it, and nothing gets lost."""
     expected: dict[str, int] = defaultdict(int)
@@ -455,7 +455,7 @@ def test_groups(trace_kernels: Trace) -> None:
     assert all(str(text).isdigit() for text in runs.data["arg:bytes"])
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_what_is_no_argument(trace_kernels: Trace) -> None:
     """An argument that no kernel has as a number, or that is not spelled as one, is told."""
     with pytest.raises(UsageError, match="nothing"):

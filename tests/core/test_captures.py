@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete
 from tests.rank_files import rank_files
 from tracelane.core import open_trace
@@ -218,7 +218,7 @@ def test_ranks_are_written_and_read_as_ranges() -> None:
     assert parsed_ranks("0-2, 5, 7-8") == {0, 1, 2, 5, 7, 8}
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_the_ranks_of_real_captures_open_in_order(corpus_cache: Path) -> None:
     """The DLRM ranks open together in order and the four that are missing are named."""
     trace = open_trace(sorted(DLRM.iterdir(), reverse=True), index_dir=corpus_cache)
@@ -231,8 +231,8 @@ def test_the_ranks_of_real_captures_open_in_order(corpus_cache: Path) -> None:
     ]
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None:
     """Several processes write what one writes, and what is no trace is left to the one who asks."""
     traces = tmp_path / "traces"
@@ -286,7 +286,7 @@ def workers(folder: Path, *processes: tuple[int, float, float]) -> Path:
     return folder
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_processes_whose_spans_overlap_are_workers(tmp_path: Path) -> None:
     """Files of processes that ran at once are ranks of one run, by pid, though written minutes apart."""
     folder = workers(tmp_path / "run", (3003, 0, 2), (3001, 0.12, 90), (3002, 0.09, 300))
@@ -342,7 +342,7 @@ def test_workers_are_compared_as_ranks(host: str, minutes: int, end: str, tmp_pa
     trace.close()
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_processes_one_after_another_are_captures(tmp_path: Path) -> None:
     """Processes that ran one after another, and one that was profiled twice, are captures of their own."""
     after = workers(tmp_path / "after", (3001, 0, 2), (3002, 10, 2))

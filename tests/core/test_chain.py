@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs
 from tests.small_index import L, S, write_index
 from tests.tui.cli_process import tracelane_here
 from tracelane.core import open_trace
@@ -105,8 +105,7 @@ def command_chain(chain: dict[str, Any]) -> dict[str, Any]:
     return {**chain, "ancestors": hosts}
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("golden", CHAINS, ids=[path.name.split(".")[0] for path in CHAINS])
 def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
     """Every sampled kernel has the golden's launch, way of knowing, op, ancestors and exact delay; the launch
@@ -136,8 +135,7 @@ def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
     trace.close()
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_the_command_prints_the_goldens(corpus_cache: Path) -> None:
     """`--all --json` lists every kernel of the file; a golden's own ts_ns given to --at finds its kernel."""
     golden = next(path for path in CHAINS if path.name.startswith("spyre_decode"))

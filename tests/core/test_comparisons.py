@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tracelane
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.events import Event, complete, index_of
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.short_names import comparable_name
@@ -385,8 +385,7 @@ def test_shortened_side(tmp_path: Path) -> None:
     assert again == {"big": ("gone", -1, -90_000), OTHERS: ("both", 0, -5_000)}
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
+@over("name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
 def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
     """A summary read back compares as the one that was written, is small, and no trace is taken for one."""
     scope = Scope(open_trace(CORPUS / name, index_dir=corpus_cache))
@@ -495,7 +494,7 @@ def test_one_sentence_says_it(eager: Path, compiled: Path, capsys: pytest.Captur
     assert rows["aten::relu"]["device_a_ns"] == 120_000 and rows["aten::relu"]["calls_a"] == 1
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("before", "now", "share", "worst"),
     [
@@ -527,7 +526,7 @@ def test_regressions_lie_where_they_are(
     assert not worst or leaf["name"] == worst
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_nothing_is_lost_and_nothing_changes_against_itself(corpus_cache: Path) -> None:
     """Against nothing a tree holds all device work; against itself it has no row."""
     path = CORPUS / "gpu" / "tl_mi300_resnet_train_rank0of8.json.gz"
@@ -668,7 +667,7 @@ def test_shortened_runs_do_not_make_rows_new(tmp_path: Path) -> None:
     assert [row["presence"] for row in more.tables["kernels"].rows()] == ["both"]
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_summary_keeps_the_scatter(tmp_path: Path, corpus_cache: Path) -> None:
     """Compared with a summary read from its file, rows are judged as against the trace itself."""
     folder = CORPUS / "aiu" / "spyre_torch_profiler"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.events import complete, metadata, open_events
 from tests.json_tables import analysed
 from tests.tui.cli_process import tracelane_here
@@ -73,8 +73,7 @@ def compile_answer(name: str, cache_dir: Path, **scope: Any) -> dict[str, Any]:
     return analysed("compile", Scope(trace, **scope))
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", FILES)
+@over("name", FILES)
 def test_the_tree_of_regions_is_that_of_the_times(name: str, corpus_cache: Path) -> None:
     """Each path of regions has its row under its parent's, with count, time and time without inner ones."""
     regions = of_name(name, "^Torch-Compiled Region")
@@ -99,8 +98,7 @@ def test_the_tree_of_regions_is_that_of_the_times(name: str, corpus_cache: Path)
     assert actual == {path: [count[path], total[path], own[path]] for path in count}
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", FILES)
+@over("name", FILES)
 def test_graphs_and_signs_are_counted(name: str, corpus_cache: Path) -> None:
     """Calls and times by hash are the file's, the device's twins of annotations are not counted again."""
     expected: dict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -121,7 +119,7 @@ def test_graphs_and_signs_are_counted(name: str, corpus_cache: Path) -> None:
         assert signs.get(sign, (0, 0)) == sums, sign
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_compile_time_adds_up(corpus_cache: Path) -> None:
     """The phases' own times are those of a walk, and add up to the time in which anything is compiled."""
     rows = of_name(FIRST_CALL, r"\(dynamo_timed\)$")
@@ -141,7 +139,7 @@ def test_compile_time_adds_up(corpus_cache: Path) -> None:
     assert "" not in phase.values()
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_compilations_have_their_ids(corpus_cache: Path) -> None:
     """Two frames were compiled, then the backward graph of each; their phases add up to their times."""
     rows = compile_answer(FIRST_CALL, corpus_cache)["compilations"]
@@ -155,7 +153,7 @@ def test_compilations_have_their_ids(corpus_cache: Path) -> None:
         assert row["dynamo_ns"] + row["aot_ns"] + row["inductor_ns"] == row["total_ns"]
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_steps_have_their_lookups(corpus_cache: Path) -> None:
     """With the region as step the lookup right before it is the step's; each step calls the same graphs."""
     rows = compile_answer(BREAKS, corpus_cache)["steps"]
@@ -168,7 +166,7 @@ def test_steps_have_their_lookups(corpus_cache: Path) -> None:
     ]
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_device_time_by_code(corpus_cache: Path) -> None:
     """Kernels of Inductor, of libraries and of users are told apart, by where they were launched too."""
     code = {row["name"]: row for row in compile_answer(TRITON, corpus_cache)["code"]}
@@ -183,7 +181,7 @@ def test_device_time_by_code(corpus_cache: Path) -> None:
     assert aiu == {"Inductor (Spyre)": 30}, "an AIU's Memset (Device) is an allocation"
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_what_is_not_there_is_said(corpus_cache: Path) -> None:
     """An eager trace shows no sign; a compiled one of the CPU says that its kernels leave no events."""
     eager = compile_answer(EAGER, corpus_cache)
@@ -192,7 +190,7 @@ def test_what_is_not_there_is_said(corpus_cache: Path) -> None:
     assert any("leave no events" in note for note in compile_answer(BREAKS, corpus_cache)["notes"])
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_range_counts_what_begins_in_it(corpus_cache: Path) -> None:
     """In the second half of the regions' time only those count that begin there."""
     regions = of_name(BREAKS, "^Torch-Compiled Region")

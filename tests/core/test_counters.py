@@ -14,7 +14,7 @@ import pytest
 
 from tests.core.findings_traces import DEVICE
 from tests.core.test_device_clocks import shifted, trace_of
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.events import complete, index_of, metadata, open_events, write_demo_without_counters, write_events
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
@@ -51,7 +51,7 @@ def samples_of(trace: Trace, lane: Lane) -> list[tuple[int, float]]:
     return list(zip(index.column("samples.start")[at].tolist(), index.column("samples.value")[at].tolist()))
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_memory_lanes_hold_what_was_recorded(corpus_cache: Path) -> None:
     """A lane per allocator of the device, its samples the totals of the file, in MiB, in order of time."""
     trace = with_cheap_lanes(open_trace(CORPUS / JAMIE, index_dir=corpus_cache))
@@ -64,7 +64,7 @@ def test_memory_lanes_hold_what_was_recorded(corpus_cache: Path) -> None:
         assert sorted(samples_of(trace, lanes[f"AIU 0 · computed: {name}"])) == expected
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_sample_has_the_arguments_of_its_record(corpus_cache: Path) -> None:
     """What stands in the file of a memory sample is the record that it was made of, under a log too."""
     trace = with_cheap_lanes(open_trace(CORPUS / JAMIE, index_dir=corpus_cache))
@@ -78,7 +78,7 @@ def test_a_sample_has_the_arguments_of_its_record(corpus_cache: Path) -> None:
             assert (arguments["Device Type"], arguments["Total Allocated"] / 2**20) == (20, value)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_lanes_stand_below_their_device_and_its_logs(corpus_cache: Path) -> None:
     """The order is device, log, computed lanes; the files are still one, and time is the trace's."""
     own = open_trace(CORPUS / JAMIE, index_dir=corpus_cache)
@@ -93,7 +93,7 @@ def test_lanes_stand_below_their_device_and_its_logs(corpus_cache: Path) -> None
     assert trace.lanes[lane.index].process in trace.processes
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_queue_lanes_count_launches(corpus_cache: Path) -> None:
     """At any time the lanes hold how many launches were called but not started, and not finished."""
     own = open_trace(CORPUS / QWEN, index_dir=corpus_cache)
@@ -201,8 +201,7 @@ COUNTED = (
 )
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", COUNTED)
+@over("name", COUNTED)
 def test_every_series_is_summed_up(name: str, corpus_cache: Path) -> None:
     """Each series of each counter has a row with its samples, least and greatest value as in the file."""
     whole = json.loads((CORPUS / name).read_text())

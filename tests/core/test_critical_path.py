@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.core.hta_path import DEPENDENCY, OPERATOR, SYNC, HtaPath, events_of
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens, representative
+from tests.corpus import CORPUS, GOLDENS, needs, over
 from tests.events import complete, flow, index_of, write_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
@@ -76,7 +76,7 @@ def length(trace: Trace, name: str, factor: float = 0.0) -> tuple[int, int]:
 # -- totals -----------------------------------------------------------------------------------------------
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("path", "step", "ns"),
     [
@@ -102,8 +102,7 @@ def test_segments_add_up_to_the_step(path: str, step: int, ns: int, corpus_cache
     assert sum(value for key, value in summary.items() if key.endswith("_share")) == pytest.approx(1)
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", representative(TRACES))
+@over("path", TRACES)
 def test_a_path_has_no_holes(path: str, corpus_cache: Path) -> None:
     """On every real trace the segments follow one another from the window's start to its end, lie in their
     slices, and the window is as long as it is when nothing changes.
@@ -395,8 +394,7 @@ FREE = {DEPENDENCY: PAUSE, OPERATOR: WAIT, SYNC: RETURN}
 FORWARD = "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "annotation", "step", "theirs", "ours", "reasons", "ends"),

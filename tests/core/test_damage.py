@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, later, needs_cases, thinned
+from tests.corpus import CASES, later, needs, thinned
 from tests.forms import kineto_classic, kineto_new, zipped
 from tests.linear import assert_linear
 from tests.reading import index_differences, read_parts, read_text
@@ -312,7 +312,7 @@ def test_no_number_in_the_envelope_refuses_a_file(where: str, decoder: str, tmp_
         assert names_of(read(written(tmp_path, data), tmp_path, decoder)) == ["good"], number[:20]
 
 
-@needs_cases
+@needs(CASES)
 def test_a_zip_with_a_damaged_header_is_unreadable(tmp_path: Path) -> None:
     """It is said in one line that it cannot be read."""
     with pytest.raises(UnreadableError) as raised:
@@ -348,7 +348,7 @@ def refused_or_read(path: Path, folder: Path) -> None:
 # -- both decoders agree -------------------------------------------------------------------------------------
 
 
-@needs_cases
+@needs(CASES)
 @pytest.mark.parametrize("name", ["bad-2-14", "bad-3-119", "bad-3-304", "bad-3-453", "bigint", "hang1"])
 def test_both_decoders_make_the_same_of_damaged_files(name: str, tmp_path: Path) -> None:
     """The same columns and counts, whichever decoder read it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import DEVICE, call, kernel, launched, op
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.events import Event, complete, index_of, metadata
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UsageError
@@ -149,8 +149,7 @@ def test_tables_follow_the_clock(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize(
+@over(
     "path",
     sorted(
         [
@@ -159,7 +158,6 @@ def test_tables_follow_the_clock(tmp_path: Path) -> None:
             *CORPUS.glob("gpu/hta_a100*"),
         ]
     ),
-    ids=lambda path: path.name[:30],
 )
 def test_sound_traces_are_not_blamed(path: Path, tmp_path: Path) -> None:
     """Of real traces with sound clocks nothing is said."""
@@ -167,7 +165,7 @@ def test_sound_traces_are_not_blamed(path: Path, tmp_path: Path) -> None:
     assert device_clocks(trace, trace.clocks) and not troubled(trace, trace.clocks)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_the_sample_without_times(tmp_path: Path) -> None:
     """The AIU sample whose 30 kernels all stand at 0 is told of, and not moved."""
     trace = open_trace(CORPUS / "aiu" / "mlp_trace.json", index_dir=tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus, representative
+from tests.corpus import CORPUS, needs, over
 from tests.events import complete, open_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.arrays import merge
@@ -139,7 +139,7 @@ def test_a_collective_of_one_rank_alone_is_no_waiting(tmp_path: Path) -> None:
     assert all("collective_unsplit" not in one for one in others)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_dlrms_ranks_wait(corpus_cache: Path) -> None:
     """With four of eight ranks the waits are those of `ranks`, and what follows is not split."""
     trace = opened(DLRM, corpus_cache)
@@ -171,8 +171,7 @@ def test_each_moment_has_the_first_state(seed: int) -> None:
 TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", [*representative(TRACES), DLRM])
+@over("path", [*TRACES, DLRM])
 def test_states_add_up(path: str, corpus_cache: Path) -> None:
     """On every real trace the states fill the time looked at, and what is not idle is the union of the work
     in it; the table and SQL have the same.

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.core.hta import EXACT, HEAD, NAMES, RANKS, golden, opened, rule_050
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, needs_goldens
+from tests.corpus import CASES, CORPUS, GOLDENS, needs, over
 from tests.events import complete, index_of
 from tracelane.core.base.arrays import merge
 from tracelane.core.base.short_names import short_names
@@ -37,8 +37,7 @@ from tracelane.core.trace import Trace, open_trace
 HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory": "MEMORY"}
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("rule", [rule_050, kernel_types], ids=["hta", "own"])
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_temporal_breakdown_is_exact(
@@ -68,8 +67,7 @@ def test_temporal_breakdown_is_exact(
     assert sum(row["slices"] for row in STREAMS.of(work.group("stream"))) == expected["gpu_rows"]
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("hta")])
 def test_a_device_leads_to_its_longest_work(name: str, corpus_cache: Path) -> None:
     """The jump of a device's row is a slice of the longest duration that its kernels have."""
@@ -80,8 +78,7 @@ def test_a_device_leads_to_its_longest_work(name: str, corpus_cache: Path) -> No
     assert length == kernels(scope).data["max_ns"].max()  # type: ignore[union-attr]
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_halves_of_a_trace_add_up(corpus_cache: Path) -> None:
     """Busy time, compute and communication of two touching ranges are those of both together."""
     trace = opened("hta_a100_resnet_ddp_nccl", "0", corpus_cache)
@@ -113,8 +110,7 @@ def test_combinations_of_types_match_counting_every_ns() -> None:
         assert exclusive(sets) == expected
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_classes_equal_the_exact_reference(name: str, rank: str, corpus_cache: Path) -> None:
     """Per stream the rows, the idle time, and ns and number of gaps of each class are exact."""
@@ -136,8 +132,7 @@ def test_classes_equal_the_exact_reference(name: str, rank: str, corpus_cache: P
             )
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_longest_gaps_tell_what_ended_them(corpus_cache: Path) -> None:
     """The listed gaps are the longest, each from the end of one slice to the start of the next, and a host
     wait names a launch that began inside the gap.
@@ -164,8 +159,7 @@ def test_longest_gaps_tell_what_ended_them(corpus_cache: Path) -> None:
     assert sum(table.data["gap_ns"].tolist()) <= idle_table(work).totals["idle_ns"]  # type: ignore[union-attr]
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_the_limit_of_a_kernel_wait_can_be_set(corpus_cache: Path) -> None:
     """With no limit at all every gap that the host did not cause is "other"; the host's stay the same."""
     scope = Scope(opened("tl_h100_qwen_infer", "0", corpus_cache))
@@ -179,8 +173,7 @@ def test_the_limit_of_a_kernel_wait_can_be_set(corpus_cache: Path) -> None:
 WORDS = {"COMPUTATION": "compute", "COMMUNICATION": "communication", "MEMORY": "memory"}
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_rows_equal_the_exact_reference(
     name: str, rank: str, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch
@@ -205,8 +198,7 @@ def test_rows_equal_the_exact_reference(
     assert all(a >= b for a, b in pairwise(totals)), "most time first"
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_groups_hold_the_same_time(corpus_cache: Path) -> None:
     """By short name, stream or type the rows hold the same slices; jumps lead to the longest of a row."""
     trace = opened("hta_a100_resnet_ddp_nccl", "0", corpus_cache)
@@ -226,8 +218,7 @@ def test_groups_hold_the_same_time(corpus_cache: Path) -> None:
     assert sorted(short.data["name"]) == sorted(short_names(sorted(by_name.texts("name"))))
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("order", ["slowest", "time"])
 def test_runs_of_one_kernel(order: str, corpus_cache: Path) -> None:
     """All runs of a name are listed in the order asked for, with what they were launched with."""
@@ -257,8 +248,7 @@ def test_runs_of_one_kernel(order: str, corpus_cache: Path) -> None:
         assert held == [step] if step else not held
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("name", ["", "AllReduce", "Memset", "no such kernel"])
 def test_histogram_counts_each_run_once(name: str, corpus_cache: Path) -> None:
     """The classes touch, cover all durations, and hold every run and all of the time."""
@@ -292,8 +282,7 @@ def events_of(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", FILES)
+@over("name", FILES)
 @pytest.mark.parametrize("half", [False, True])
 def test_sums_are_those_of_the_file(name: str, half: bool, corpus_cache: Path) -> None:
     """Count, bytes and ns by kind are exact; of a range those that start in it count whole."""
@@ -319,7 +308,7 @@ def test_sums_are_those_of_the_file(name: str, half: bool, corpus_cache: Path) -
         assert row["bandwidth"] == (pytest.approx(size / sized * 1e9) if moved else None)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_what_the_profiler_wrote_of_each_copy(corpus_cache: Path) -> None:
     """The recorded bandwidths, weighted by time, are what bytes and time give; GB are 10^9 bytes."""
     trace = open_trace(CORPUS / FILES[0], index_dir=corpus_cache)
@@ -379,8 +368,7 @@ def _totals(scope: Scope) -> dict[str, Any]:
     return {**tables["launches"].totals, **sums, **statistics}
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize(("name", "rank"), [pair for pair in RANKS if pair[0] != WITHOUT_CORRELATION])
 def test_statistics_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
     """Number, sum, mean, median, extremes and outliers of calls, kernels and delays are the reference's."""
@@ -400,8 +388,7 @@ def test_statistics_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
     assert {key: totals[key] for key in COUNTS} == {key: expected[theirs] for key, theirs in COUNTS.items()}
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_a_correlation_of_nothing_joins_nothing(corpus_cache: Path) -> None:
     """Where all correlations are 0 a kernel has the launch of its flow or none, not every call."""
     expected = golden(WITHOUT_CORRELATION)["per_rank"]["0"][EXACT]
@@ -413,8 +400,7 @@ def test_a_correlation_of_nothing_joins_nothing(corpus_cache: Path) -> None:
     )
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_queues_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
     """Per stream the changes of the queue, their mean and their maximum are the reference's."""
@@ -428,7 +414,7 @@ def test_queues_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
         assert row["mean"] == pytest.approx(theirs["mean"])
 
 
-@needs_cases
+@needs(CASES)
 def test_a_launch_is_a_call(tmp_path: Path) -> None:
     """A graph launch that started four kernels is one launch of 1.000 ms, and four pairs."""
     trace = open_trace([CASES / "adversarial" / "graph.json"], index_dir=tmp_path)

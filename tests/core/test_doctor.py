@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, thinned
+from tests.corpus import CASES, CORPUS, needs, over
 from tests.events import Event, async_event, begin, complete, counter, end, event, flow, metadata
 from tests.json_tables import flat
 from tracelane.core.query.launches import launch_of
@@ -400,7 +400,7 @@ def test_no_clock_is_to_be_moved_where_none_is_wrong(tmp_path: Path) -> None:
         assert row["offset_ns"] == offset, name
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_rocprof_of_rpd(corpus_cache: Path) -> None:
     """A file that begins with {}, has processes called GPU2 for devices, and slices without categories."""
     trace = open_trace(CORPUS / "verdicts/rpd_matmul.json.gz", index_dir=corpus_cache)
@@ -410,7 +410,7 @@ def test_rocprof_of_rpd(corpus_cache: Path) -> None:
     assert len(devices(trace)) == 1 and len(calls) == 85
 
 
-@needs_cases
+@needs(CASES)
 def test_work_without_times_is_in_no_sum_over_time(tmp_path: Path) -> None:
     """Breakdown, idle, launches and summary leave 12 kernels at 0 out, and say so."""
     scope = Scope(open_trace(CASES / "verdicts/c1_ts0.json", index_dir=tmp_path))
@@ -448,10 +448,7 @@ def test_every_event_is_in_one_term(tmp_path: Path) -> None:
     assert "event-sum" not in rules_in(tables)
 
 
-@needs_corpus
-@pytest.mark.parametrize(
-    "path", thinned(sorted((CORPUS / "cpu").glob("torch213_*")), 5), ids=lambda path: path.name
-)
+@over("path", sorted((CORPUS / "cpu").glob("torch213_*")))
 def test_a_pytorch_trace_gets_a_clean_bill(path: Path, corpus_cache: Path) -> None:
     """PyTorch 2.13's own files have nothing but notes, unless their quotes had to be repaired."""
     tables = analyse_doctor(Scope(open_trace(path, index_dir=corpus_cache)))
@@ -460,7 +457,7 @@ def test_a_pytorch_trace_gets_a_clean_bill(path: Path, corpus_cache: Path) -> No
     assert doctor_exit_code(tables) == (1 if grave else 0)
 
 
-@needs_cases
+@needs(CASES)
 @pytest.mark.parametrize(
     ("name", "rules"),
     [

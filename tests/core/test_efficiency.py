@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs
 from tests.events import complete
 from tracelane.core.tables.efficiency import (
     MODELS,
@@ -36,8 +36,7 @@ def cost(
     return cost_of(f"aten::{name}", Call(dims, types, values or [""] * len(dims)))
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize(
     ("name", "more_ns"),
     [("tl_h100_qwen_infer", 0), ("tl_mi300_resnet_train_rank0of8", MEMSETS_NS)],
@@ -80,7 +79,7 @@ def _text(value: Any) -> str:
     return json.dumps(value)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_known_figures(corpus_cache: Path) -> None:
     """The largest product of the H100 trace, and the convolution whose input needs no gradient."""
     table = efficiency(Scope(open_trace(CORPUS / "gpu/tl_h100_qwen_infer.json.gz", index_dir=corpus_cache)))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.core.findings_traces import kernel
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens, thinned
+from tests.corpus import CORPUS, GOLDENS, needs, over, thinned
 from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.formats import as_json
@@ -97,7 +97,7 @@ def test_a_memset_allocates_on_an_aiu_only(cuda: Index, aiu: Index) -> None:
     assert explain("Memset (Device)", Trace([cuda]), 0) is None
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("name", "categories"),
     [
@@ -251,7 +251,7 @@ def answers(path: Path, question: str, **more: Any) -> list[dict[str, Any]]:
     return [row["answer"] for row in rows]
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.slow
 @pytest.mark.parametrize(("question", "oracle", "keys", "path"), thinned(PAIRS, 3))
 def test_answers_that_the_events_give(
@@ -277,8 +277,7 @@ def test_an_answer_reads_as_a_sentence(tmp_path: Path) -> None:
     assert row["text"] == "gemm, count 2, total 40 µs, share 100.00%"
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize(
     "name", ["ka_mlp_sched_shapes_mem", "ka_threads_all_mem", "ka_compile_breaks_mem_shapes"]
 )
@@ -291,8 +290,8 @@ def test_operators_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
     assert [(row["name"], row["calls"]) for row in rows] == [(one["key"], one["count"]) for one in golden[:3]]
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize(
     ("question", "path", "answer"),
     [
@@ -338,8 +337,7 @@ def test_a_question_like_no_other_is_refused() -> None:
         question_of("xyzzy?")
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", [A100, MI300, DLRM, CORPUS / "aiu" / "mlp_trace.json"])
+@over("path", [A100, MI300, DLRM, CORPUS / "aiu" / "mlp_trace.json"])
 def test_the_largest_causes_are_those_of_findings(path: Path, corpus_cache: Path) -> None:
     """Causes come with what they explain, their numbers are findings' own, and all fits 8 KB."""
     trace = open_trace([path], index_dir=corpus_cache)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.findings_traces import call, kernel, launched, note, op, step, trace_of
 from tests.core.test_findings_rules import CASES
-from tests.corpus import CORPUS, needs_corpus, representative
+from tests.corpus import CORPUS, needs, over
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.tables import cached
@@ -82,15 +82,14 @@ def _opened(name: str, cache: Path) -> Trace:
     return open_trace(CORPUS / name, index_dir=cache)
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", EXPECTED)
+@over("name", EXPECTED)
 def test_real_traces(name: str, corpus_cache: Path) -> None:
     """The losses of a real trace are those that one finds by hand, in that order."""
     report = findings(Scope(_opened(name, corpus_cache)))
     assert [finding.rule for finding in report.losses] == EXPECTED[name][0], EXPECTED[name][1]
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_numbers_of_a_real_trace(corpus_cache: Path) -> None:
     """What is claimed of the A100 trace is what HTA's reference says of it: host wait, busy and window."""
     report = findings(Scope(_opened("gpu/hta_a100_resnet_ddp_nccl.json.gz", corpus_cache)))
@@ -101,8 +100,7 @@ def test_numbers_of_a_real_trace(corpus_cache: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("path", representative(sorted(CORPUS.rglob("*.json*"))), ids=lambda path: path.name)
+@over("path", sorted(CORPUS.rglob("*.json*")))
 def test_no_rule_fails_on_any_file(path: Path, corpus_cache: Path) -> None:
     """Whatever opens is judged without an error; a rule speaks, is silent, or says what it lacks."""
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import Event, begin, end, index_of
 from tracelane.core.index.captures import captures_of, members_of
 from tracelane.core.index.file_facts import file_facts
@@ -98,7 +98,7 @@ def test_other_traces_are_not_flex(tmp_path: Path) -> None:
     assert not is_flex(named) and not is_flex(plain)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_real_job(corpus_cache: Path) -> None:
     """All 17 slices of a public sample are kernels of AIU 0; findings have something to judge."""
     trace = open_trace([CORPUS / "aiu" / "sample_flex_3062_job_4.json"], index_dir=corpus_cache)
@@ -241,7 +241,7 @@ def test_what_the_host_does_is_judged(
     assert not {"host-hotspot", "sync", "overhead-bound"} & dict(judged.not_judged).keys()
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
     """The public sample as two pids: each has the times of the sample, and nobody is said to wait."""
     job = json.loads((CORPUS / "aiu" / "sample_flex_3062_job_4.json").read_text())
@@ -425,7 +425,7 @@ def test_power_is_a_lane(tmp_path: Path) -> None:
     assert not [one for one in with_cheap_lanes(opened(tmp_path / "bare", bare)).lanes if one.source == 1]
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_the_public_sample(corpus_cache: Path) -> None:
     """557 MHz, all slices as their stamps say, 11 to 13 W; the one slice that stands twice is a duplicate."""
     trace = open_trace(CORPUS / "aiu/sample_flex_3062_job_4.json", index_dir=corpus_cache)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.hta import opened
-from tests.corpus import needs_corpus, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs, over
 from tests.events import complete, index_of
 from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.base.short_names import comparable_name
@@ -85,9 +85,8 @@ def test_a_gap_tells_host_and_launch(tmp_path: Path) -> None:
     assert first is not None and gap_of(trace, *first) is None
 
 
+@needs(CORPUS, GOLDENS)
 @pytest.mark.slow
-@needs_corpus
-@needs_goldens
 @pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
 def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None:
     """Number, sum, maximum, class and steps of each pair of names are what a loop over all gaps finds."""
@@ -123,8 +122,7 @@ def test_without_steps_none_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
+@over("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
 def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
     """How often a gap comes back, in how many steps and how long, is what a loop over its stream finds; its
     bounds and class are those of the idle breakdown.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, REPRESENTATIVE, later, needs_corpus
+from tests.corpus import CORPUS, REPRESENTATIVE, later, needs
 from tests.events import complete, index_of
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
@@ -97,8 +97,8 @@ def facts_of(trace: Trace, events: list[Any]) -> dict[int, Facts]:
     return facts
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize(("is_whole", "least"), [(False, (6, 2_000)), later((True, (30, 10_000)))])
 def test_results_equal_brute_force(is_whole: bool, least: tuple[int, int], corpus_cache: Path) -> None:
     """For every small file of the corpus and every query, the hits are those of testing each slice."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.core.hta import RANKS, opened, rule_050
-from tests.corpus import GOLDENS, needs_corpus, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs
 from tracelane.core.base.arrays import I64, AnyArray, merge
 from tracelane.core.query.lookup import promoted_of
 from tracelane.core.tables.breakdown import device_table
@@ -24,7 +24,6 @@ from tracelane.core.tables.kinds import kernel_types
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
-pytestmark = [needs_corpus, needs_goldens]
 NEGATIVE = "tl_h100_qwen_infer"
 """Its shortest kernels get negative durations from the rounding, at which HTA stops."""
 STEP = re.compile(r"ProfilerStep\s*#\d+")
@@ -124,6 +123,7 @@ def reversed_ns(work: Frame) -> int:
 RUNS = [("hta_default", False, True), ("hta_include_last_step", True, True)]
 
 
+@needs(CORPUS, GOLDENS)
 @pytest.mark.slow
 @pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
 @pytest.mark.parametrize("version", RULES)
@@ -154,6 +154,7 @@ def test_temporal_breakdown(
         assert times["comm_compute_overlap_share"] == pytest.approx(overlap / 100, abs=0.00006)
 
 
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_without_rounding(name: str, rank: str, corpus_cache: Path) -> None:
     """Without its rounding HTA gives our exact numbers, but for the float64 stamps it adds up.
@@ -169,6 +170,7 @@ def test_without_rounding(name: str, rank: str, corpus_cache: Path) -> None:
     assert times["compute_ns"] == pytest.approx(row["compute_time(us)"] * 1000, abs=200)
 
 
+@needs(CORPUS, GOLDENS)
 @pytest.mark.slow
 @pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
 @pytest.mark.parametrize("version", RULES)
@@ -188,6 +190,7 @@ def test_idle_breakdown(
         assert actual.get(key, 0) == pytest.approx(expected.get(key) or 0, abs=0.005), key
 
 
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_kernel_sums(name: str, rank: str, version: str, corpus_cache: Path) -> None:
@@ -203,6 +206,7 @@ def test_kernel_sums(name: str, rank: str, version: str, corpus_cache: Path) -> 
     assert {name: ours[name] for name in expected} == expected
 
 
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_launch_statistics(name: str, rank: str, version: str, corpus_cache: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete, index_of
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.tables.aiu_cycles import parse_ideal, read_ideal_cycles
@@ -116,7 +116,7 @@ def test_share_is_of_all_calls_of_a_name(tmp_path: Path) -> None:
         assert rows["other"] == (None, None) and len(table.notes) == notes
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_kernels_of_a_job_trace_have_a_share(tmp_path: Path) -> None:
     """convolution_1 of the public job trace lasts 35.664 µs and needs 12,544 cycles."""
     (tmp_path / "log.txt").write_text(PREFILL + END)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, later, needs_corpus, representative, thinned
+from tests.corpus import CORPUS, needs, over
 from tests.events import Event, complete, index_of, metadata, write_events
 from tests.json_tables import command_json
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -283,7 +283,7 @@ def test_each_kind_stands_once() -> None:
     assert len({row.name for row in KINDS}) == len(KINDS)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_allocations_of_an_aiu_are_no_work(corpus_cache: Path) -> None:
     """On AIU lanes `Memset (Device)` is left out of work and busy time; kernels are all there."""
     path = next(CORPUS.glob("aiu/spyre_torch_profiler/jamie_mlp__upstream*"))
@@ -392,8 +392,7 @@ def plain_role(trace: Trace, number: int, categories: set[str], names: set[str])
 TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", representative(TRACES))
+@over("path", TRACES)
 def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) -> None:
     """On real traces the roles are those of the plain rule, and tables, the viewer's device lanes and JSON
     agree on them.
@@ -425,8 +424,7 @@ def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) ->
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("path", [later("gpu/hta_a100_resnet_ddp_nccl.json.gz"), "aiu/mlp_trace.json"])
+@over("path", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
 def test_kinds_of_slices(path: str, corpus_cache: Path) -> None:
     """Each slice has the kind that its category and name say, in SQL as in the viewer's colours."""
     trace = open_trace(CORPUS / path, index_dir=corpus_cache)
@@ -441,7 +439,7 @@ def test_kinds_of_slices(path: str, corpus_cache: Path) -> None:
         assert dict(answer.rows) == {kind: kinds.count(kind) for kind in kinds}
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_device_found_by_its_processs_name_has_kernels(tmp_path: Path) -> None:
     """rocprof's exports have neither categories nor labels: what ran on "GPU2" is device work."""
     trace = open_trace(CORPUS / "verdicts" / "rpd_matmul.json.gz", index_dir=tmp_path)
@@ -591,8 +589,7 @@ def names_of(trace: Trace, lane: Lane) -> Counter[str]:
     return names
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
+@over("path", SAMPLES)
 def test_lanes_of_the_samples(path: Path, corpus_cache: Path) -> None:
     """All of a sample's device lanes stand below the AIU, memory management first, with what the file has."""
     trace = open_trace(path, index_dir=corpus_cache)
@@ -608,8 +605,7 @@ def test_lanes_of_the_samples(path: Path, corpus_cache: Path) -> None:
     assert managed <= {"Memset (Device)", "Memory (Release)"}
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
+@over("path", SAMPLES)
 def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> None:
     """A Memset (Device) counts as an allocation, of no bandwidth; its meaning and the release's are told."""
     trace = open_trace(path, index_dir=corpus_cache)
@@ -622,8 +618,7 @@ def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> Non
         assert explanation is not None and word in explanation.line
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
+@over("path", SAMPLES)
 def test_spans_count_nowhere(path: Path, corpus_cache: Path) -> None:
     """The profiler's spans over the whole recording are in no table's sums, and what is left out is told."""
     trace = open_trace(path, index_dir=corpus_cache)

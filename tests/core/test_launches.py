@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, representative
+from tests.corpus import CASES, CORPUS, needs, over
 from tests.events import complete, flow, index_of
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import NOT_LAUNCHED, OPS
@@ -295,8 +295,7 @@ def test_device_time_of_an_op(tmp_path: Path) -> None:
     assert [later.totals[key] for key in REST] == [5_000, 7_000]
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", representative(TRACES))
+@over("path", TRACES)
 def test_no_work_is_lost(path: str, corpus_cache: Path) -> None:
     """On every real trace the times by op, module or annotation add up to all device work, to the ns, and the
     op is the first that a climb from the launch meets.
@@ -333,7 +332,7 @@ def test_no_work_is_lost(path: str, corpus_cache: Path) -> None:
         assert (own or 0, (rest or 0) >= 0) == (sum(named.values()), True)
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("path", "linked_ns", "busy_ns"),
     [
@@ -363,7 +362,7 @@ def launches_by_kernel(index: Index) -> dict[str, tuple[str | None, bool]]:
     return result
 
 
-@needs_cases
+@needs(CASES)
 @pytest.mark.parametrize("name", ["corr_wrap", "corr_two_procs", "corr_two_procs_flows"])
 def test_each_kernel_starts_5_us_after_the_launch_of_its_own(name: str, tmp_path: Path) -> None:
     """Whether ids wrap around or two ranks share them, every delay is 5 µs and nothing is doubtful."""
@@ -376,7 +375,7 @@ def test_each_kernel_starts_5_us_after_the_launch_of_its_own(name: str, tmp_path
     trace.close()
 
 
-@needs_cases
+@needs(CASES)
 def test_ranks_in_lockstep_are_told_apart_by_the_file(tmp_path: Path) -> None:
     """Where both ranks launch at the same time with the same ids, each device belongs to the rank whose
     events stand beside its own.
@@ -521,7 +520,7 @@ def attributed(trace: Trace) -> tuple[Steps, StepsOfWork]:
     return marks, steps_of_work(Scope(trace), marks, work_positions(trace.indexes[0]))
 
 
-@needs_cases
+@needs(CASES)
 def test_work_after_the_end_of_a_step_belongs_to_it(tmp_path: Path) -> None:
     """Kernels that run on into the next step, or after the last, belong whole to their launch's step."""
     trace = open_trace([CASES / "adversarial" / "steps_dev.json"], index_dir=tmp_path)
@@ -532,7 +531,7 @@ def test_work_after_the_end_of_a_step_belongs_to_it(tmp_path: Path) -> None:
     trace.close()
 
 
-@needs_cases
+@needs(CASES)
 @pytest.mark.parametrize("name", ["steps_threads", "steps_nested_same"])
 def test_a_step_marked_twice_is_one(name: str, tmp_path: Path) -> None:
     """Marks of one step on several threads, or one in the other, make three steps of 900 µs."""
@@ -606,8 +605,7 @@ STEPPED = (
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", STEPPED)
+@over("name", STEPPED)
 def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_cache: Path) -> None:
     """Kernels by step, of one step, in the table of steps, the summary and the viewer are the same ones; over
     all steps and what is outside they come to the whole, exactly.
@@ -653,10 +651,8 @@ def every_trace() -> list[Path]:
 
 
 @pytest.mark.slow
-@needs_corpus
-@needs_cases
 @pytest.mark.parametrize("attribute", ["launch", "window"])
-@pytest.mark.parametrize("path", representative(every_trace()), ids=lambda path: path.name)
+@over("path", every_trace())
 def test_steps_and_what_is_outside_come_to_the_whole(
     path: Path, attribute: Attribute, corpus_cache: Path
 ) -> None:

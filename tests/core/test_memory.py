@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.events import complete, event, metadata, open_events, write_events
 from tests.json_tables import analysed
 from tracelane.core.tables.allocations import allocators
@@ -103,8 +103,7 @@ def live_of(use: AllocatorUse, records: Any) -> dict[int, tuple[int, int]]:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", FILES)
+@over("name", FILES)
 def test_curve_peak_and_what_stayed_are_those_of_a_walk(name: str, corpus_cache: Path) -> None:
     """Allocators are the file's pairs of type and id; each curve, peak and list is that of its records."""
     trace = opened(name, corpus_cache)
@@ -123,8 +122,7 @@ def test_curve_peak_and_what_stayed_are_those_of_a_walk(name: str, corpus_cache:
             assert live_of(use, use.at_peak) == walk.at_peak
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", FILES)
+@over("name", FILES)
 def test_a_range_counts_the_records_in_it(name: str, corpus_cache: Path) -> None:
     """In the middle half of the records' time only its records count, and the level before it is kept."""
     trace = opened(name, corpus_cache)
@@ -141,8 +139,7 @@ def test_a_range_counts_the_records_in_it(name: str, corpus_cache: Path) -> None
             assert low <= use.peak_at < high
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", FILES[2:])
+@over("name", FILES[2:])
 def test_the_op_is_the_innermost_around_the_record(name: str, corpus_cache: Path) -> None:
     """Of the ops and annotations of the thread whose time holds the record none lies inside the one named."""
     trace = opened(name, corpus_cache)
@@ -169,7 +166,7 @@ def test_the_op_is_the_innermost_around_the_record(name: str, corpus_cache: Path
     assert checked > 10
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_the_allocators_of_an_aiu_are_kept_apart(corpus_cache: Path) -> None:
     """PyTorch's allocator and the runtime's stand in two rows; the runtime's totals are called no amounts."""
     report = memory(Scope(opened(FILES[1], corpus_cache)))
@@ -180,8 +177,8 @@ def test_the_allocators_of_an_aiu_are_kept_apart(corpus_cache: Path) -> None:
     assert any("only releases are recorded" in note for note in report.notes)
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_records_without_category_or_totals(corpus_cache: Path) -> None:
     """Traces of 2021 tell only what was given and taken: the curve is their sum, by device type."""
     name = "gpu/kineto2021_resnet50_strtid_memory.pt.trace.json.gz"

@@ -15,7 +15,7 @@ import pytest
 
 import tracelane
 from tests.core.findings_traces import call, kernel, launched, step
-from tests.corpus import CORPUS, needs_corpus, representative
+from tests.corpus import CORPUS, over
 from tests.events import Event
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_moment, format_ns, moment_digits, origin_text
@@ -289,8 +289,7 @@ TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", representative(TRACES))
+@over("name", TRACES)
 def test_moments_lie_within_the_trace(name: str, corpus_cache: Path) -> None:
     """Whatever table of whatever analysis: from the origin that it names, no moment is outside the trace."""
     try:

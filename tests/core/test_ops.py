@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs
 from tests.events import complete, event, flow, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.op_events import HOST
@@ -42,7 +42,7 @@ def _golden(name: str) -> dict[str, Any]:
     return dict(json.loads((FOLDER / f"{name}.golden.json").read_bytes()))
 
 
-@needs_goldens
+@needs(GOLDENS)
 @pytest.mark.parametrize(("name", "by"), CASES)
 def test_rows_are_those_of_torch(name: str, by: str, corpus_cache: Path) -> None:
     """Same rows in the same order; counts and memory exact, times to 1 ns."""
@@ -120,8 +120,7 @@ WITH_COPIES = {("tl_h100_qwen_infer", "aten::bmm"), ("tl_h100_qwen_infer", "aten
 """Ops that launched a memset too: TensorBoard counts kernels only, torch and this all device work."""
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("name", TENSORBOARD)
 def test_device_time_is_that_of_tensorboard(name: str, corpus_cache: Path) -> None:
     """Calls, host time and device time of every operator equal its operator table (float ranges apart)."""

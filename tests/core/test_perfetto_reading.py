@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, over
 from tests.perfetto_engine import ask_perfetto, needs_engine
 from tests.tui.cli_process import tracelane_here
 from tracelane.core.demo.trace import write_demo
@@ -407,11 +407,8 @@ def test_an_export_gives_the_same_tables(tmp_path: Path) -> None:
     check_own_export(write_demo(tmp_path / "demo")[0], tmp_path)
 
 
-@needs_corpus
 @pytest.mark.corpus
-@pytest.mark.parametrize(
-    "name", ["tl_h100_qwen_infer", "tl_mi300_resnet_train_rank0of8", "hta_a100_resnet_ddp_nccl"]
-)
+@over("name", ["tl_h100_qwen_infer", "tl_mi300_resnet_train_rank0of8", "hta_a100_resnet_ddp_nccl"])
 def test_exports_of_real_traces_give_the_same_tables(name: str, tmp_path: Path) -> None:
     """The same holds of real traces, in which slices of one thread overlap."""
     check_own_export(CORPUS / "gpu" / f"{name}.json.gz", tmp_path)

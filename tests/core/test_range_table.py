@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import CASES, needs_cases, thinned
+from tests.corpus import CASES, needs, thinned
 from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core.index.store import Index
@@ -149,7 +149,7 @@ def test_too_many_names_are_counted(trace: Trace, monkeypatch: pytest.MonkeyPatc
     assert len(table) == 4 and "more names" in table.notes[0]
 
 
-@needs_cases
+@needs(CASES)
 def test_a_devices_annotation_is_no_work(tmp_path: Path) -> None:
     """An annotation over a kernel with gaps has no time of its own, and keeps no lane busy."""
     trace = open_trace([CASES / "adversarial" / "gpu_ann.json"], index_dir=tmp_path)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.test_flex import jobs_of_ranks
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs
 from tests.events import complete
 from tests.json_tables import analysed
 from tracelane.core.base.arrays import I64
@@ -153,8 +153,8 @@ def test_collectives_follow_the_clock_of_their_device(tmp_path: Path) -> None:
     assert [(rank.last, rank.waited_ns) for rank in moved.ranks] == [(0, 0), (0, 0)]
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_skew_of_real_ranks_is_that_of_their_files(corpus_cache: Path) -> None:
     """Of the DLRM collectives the last rank and the spread of starts are those of the events in the files."""
     report = of_trace(DLRM, index_dir=corpus_cache)
@@ -177,7 +177,7 @@ def test_skew_of_real_ranks_is_that_of_their_files(corpus_cache: Path) -> None:
     ]
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize("folder", [DLRM, GLOO])
 def test_the_object_says_all_of_it(folder: Path, corpus_cache: Path) -> None:
     """JSON has offset and residual of each rank, and each rank's times in each collective."""
@@ -416,8 +416,8 @@ def test_each_rank_step_by_step(tmp_path: Path) -> None:
     scope.trace.close()
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_ranks_made_of_a_real_one(tmp_path: Path) -> None:
     """Of a dozen ranks made of a real one, each with its own delay, the one without is named, by host too."""
     tool = CORPUS / "tools" / "make_ranks.py"
@@ -510,7 +510,7 @@ def test_the_heat_map_shows_who_is_waited_for_when(tmp_path: Path) -> None:
     trace.close()
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_real_capture(corpus_cache: Path) -> None:
     """Of four ranks of a recommendation model the others wait 16.4 ms for rank 2."""
     trace = open_trace([CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"], index_dir=corpus_cache)
@@ -620,8 +620,7 @@ def collectives(path: Path, **more: Any) -> list[dict[str, Any]]:
     return rows
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_one_rank_of_eight_by_its_kernels(corpus_cache: Path) -> None:
     """The all-reduces of a single rank are those of the reference numbers, marked as one rank of eight."""
     reference = reference_of(MI300, "collectives")["per_collective"]
@@ -635,8 +634,7 @@ def test_one_rank_of_eight_by_its_kernels(corpus_cache: Path) -> None:
     assert (round(rows[0]["algbw"], 4), round(rows[0]["busbw"], 4)) == (0.8314, 1.4550)
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_several_ranks_by_their_annotations(corpus_cache: Path) -> None:
     """Kernels without sizes have those of the annotation around their launch, as in the reference numbers."""
     reference = reference_of(DLRM, "collectives_derived")["rows"]
@@ -652,7 +650,7 @@ def test_several_ranks_by_their_annotations(corpus_cache: Path) -> None:
         assert row["wait_ns"] == sum(min(max(starts), end) - start for start, end in zip(starts, ends))
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("path", "row"),
     [

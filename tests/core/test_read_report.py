@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus, representative
+from tests.corpus import CORPUS, needs, over
 from tests.events import (
     async_event,
     begin,
@@ -62,8 +62,7 @@ def test_all_events_are_counted(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", representative(TRACES))
+@over("name", TRACES)
 def test_the_terms_of_real_files_add_up(name: str, tmp_path: Path) -> None:
     """Nothing vanishes of any file that is a trace, damaged ones included."""
     try:
@@ -362,7 +361,7 @@ def test_on_opening(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert OVERLAPS["drop"] in capsys.readouterr().out
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_the_sample(corpus_cache: Path) -> None:
     """The sample tells that overlaps went to further lanes and that names lost their numbers."""
     trace = open_trace(CORPUS / "aiu" / "acelyzer_spyre_mlp_tb.pt.trace.json", index_dir=corpus_cache)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, later, needs_corpus, needs_goldens, recoverable
+from tests.corpus import CORPUS, GOLDENS, later, needs, recoverable
 from tests.forms import events, kineto_classic, kineto_new
 from tests.reading import read_file, read_text
 from tracelane.core.base.errors import UnreadableError
@@ -233,8 +233,7 @@ def test_damage_to_one_event_leaves_the_others(
         assert min(offsets) >= begin - 20
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_the_corpus_yields_what_is_recoverable() -> None:
     """Of each real file that is no valid JSON at least the events counted by hand are read."""
     cases = recoverable()
@@ -249,7 +248,7 @@ def test_the_corpus_yields_what_is_recoverable() -> None:
             assert len(read.elements) >= least, name
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_names_with_stray_quotes_are_recovered_whole() -> None:
     """Names that torch wrote with quotes nobody escaped come out as they were meant."""
     expected = {

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import CASES, CORPUS, needs_corpus, representative
+from tests.corpus import CASES, CORPUS, needs, over
 from tests.scanning import (
     LONGEST,
     PROMOTED,
@@ -64,8 +64,7 @@ def _event(**values: Any) -> bytes:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("path", representative(FILES), ids=lambda path: f"{path.parent.name}/{path.name}")
+@over("path", FILES)
 def test_every_trace_reads_the_same(path: Path) -> None:
     """Of each corpus file both scanners make the same batches, in one go and in chunks of 100,000 bytes."""
     array = _array(path)
@@ -83,8 +82,8 @@ def test_every_trace_reads_the_same(path: Path) -> None:
         at = one.stop.at
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_mutants_read_the_same() -> None:
     """Whatever is damaged in a trace, both scanners accept the same elements and refuse the same ones."""
     excerpts = []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete, index_of, metadata
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
@@ -127,8 +127,8 @@ SAMPLES = Path(__file__).parents[1] / "samples"
 NOTHING_OF_IT = {"ranks", "report", "memory", "compile", "regions", "graphs", "phases"}
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize(
     ("path", "lacks"),
     [

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tracelane.core.base.arrays import I64
 from tracelane.core.logs.clock_fit import ZONES, Proposal, propose
 from tracelane.core.logs.log import TelemetryLog, open_log
@@ -44,7 +44,7 @@ def proposal_for(pair: dict[str, Any], log: TelemetryLog, **options: Any) -> Pro
     return propose(log, {"0": device_busy(pair, **options)}, window)
 
 
-@needs_corpus
+@needs(CORPUS)
 @pairs
 @pytest.mark.parametrize("categories", [DEVICE_CATEGORIES, ("kernel",)], ids=["all", "kernels"])
 def test_pairs_are_aligned(pair: dict[str, Any], categories: tuple[str, ...]) -> None:
@@ -57,7 +57,7 @@ def test_pairs_are_aligned(pair: dict[str, Any], categories: tuple[str, ...]) ->
     assert dict(proposal.device_of) == {traced[0]: "0"}
 
 
-@needs_corpus
+@needs(CORPUS)
 @pairs
 def test_rows_stand_where_they_were_printed(pair: dict[str, Any]) -> None:
     """With the proposed clock each row ends within one sampling interval of when it truly did."""
@@ -89,8 +89,8 @@ def restamped(pair: dict[str, Any], folder: Path, zone: int, skew: float) -> Tel
     return open_log(path)
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pairs
 @pytest.mark.parametrize(
     ("zone", "skew"),
@@ -145,8 +145,8 @@ def test_long_logs_around_a_short_trace(tmp_path: Path, lag: float) -> None:
     assert proposal.confidence == 0 if lag == 61.0 else proposal.confidence > 0.3
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pairs
 @pytest.mark.parametrize(
     ("skew", "verdict"),
@@ -166,7 +166,7 @@ def test_the_further_the_clock_the_less_it_is_of_this_run(
     assert proposal_for(pair, restamped(pair, tmp_path, 19800, skew)).verdict == verdict
 
 
-@needs_corpus
+@needs(CORPUS)
 @pairs
 def test_logs_of_other_runs_are_foreign(pair: dict[str, Any]) -> None:
     """Of all logs and traces of the corpus those match that were recorded together, and no others do."""
@@ -299,7 +299,7 @@ def test_stamps_that_are_utc_have_no_zone(tmp_path: Path, since_1970: bool) -> N
     assert proposal.confidence > 0.3
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_description() -> None:
     """The description is JSON and has what the telemetry command promises."""
     pair = PAIRS[2]

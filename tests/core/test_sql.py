@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tracelane
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.fuzz.sql_queries import DANGEROUS, ENGINES, SECRET, check, hostile_query
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import MissingPackageError, TracelaneError, UsageError
@@ -81,7 +81,7 @@ def test_there_are_twenty_questions() -> None:
         assert {*names, *shared} - {"slices"} == {*columns}, view
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_recipes_have_the_numbers_of_the_file(corpus_cache: Path) -> None:
     """CUPTI's nth range counts for the innermost op around the nth launch; time is that of states."""
     path = CORPUS / "gpu" / "hta_cupti_profiler_counters.json.gz"
@@ -122,9 +122,8 @@ def test_questions_of_the_demo_are_answered(question: str, engine: str, demo: Tr
 
 
 @needs_duckdb
-@needs_corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TRACES)
+@over("name", TRACES)
 def test_both_engines_answer_alike(name: str, corpus_cache: Path) -> None:
     """The twenty questions, and every column of every view, have equal rows in both engines."""
     path = sorted(CORPUS.glob(name))[0]
@@ -400,7 +399,7 @@ ARGUMENT_QUERIES = (
 )
 
 
-@needs_corpus
+@needs(CORPUS)
 @needs_duckdb
 @pytest.mark.parametrize("query", ARGUMENT_QUERIES)
 def test_an_argument_is_a_value(query: str, corpus_cache: Path) -> None:

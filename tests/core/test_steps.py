@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs
 from tests.events import Event, complete, counter, index_of, metadata
 from tracelane.core.base.arrays import I64, Intervals, merge
 from tracelane.core.base.errors import UsageError
@@ -46,8 +46,7 @@ ALL_TO_ALL = {"dlrm_rank0.tb_0.4.3_PATCHED_runtime": 139.0}
 """µs of collectives that TensorBoard does not know by name: nccl:all_to_all counts as communication here."""
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("name", TENSORBOARD)
 def test_split_is_that_of_tensorboard(name: str, corpus_cache: Path) -> None:
     """Every category of every step equals its numbers to 0.1 µs; device twins are no further steps."""
@@ -76,7 +75,7 @@ def us(ns: Any) -> float:
     return int(ns) / 1000
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_the_difference_to_tensorboard_is_all_to_all(corpus_cache: Path) -> None:
     """What ours has more of is what nccl:all_to_all takes beside device work and the other collectives."""
     trace = open_trace(next(CORPUS.rglob("worker0_step_12*.json*")), index_dir=corpus_cache)
@@ -283,8 +282,7 @@ def lengthened(index: Index, steps: Steps) -> tuple[I64, I64]:
     return starts, ends
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("name", NAMES)
 def test_lengthened_steps_are_those_of_tensorboard(name: str, corpus_cache: Path) -> None:
     """Lengthened by its rule, each step's total and split equal its numbers to 0.1 µs; calls of the driver,
@@ -306,8 +304,7 @@ def test_lengthened_steps_are_those_of_tensorboard(name: str, corpus_cache: Path
     assert together == pytest.approx(np.array([sum(step[r] for r in rest) for step in expected]), abs=0.1)
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 @pytest.mark.parametrize("name", NAMES)
 def test_ours_are_as_the_host_marked_them(name: str, corpus_cache: Path) -> None:
     """Without lengthening, the walls differ from TensorBoard's, except where steps waited for their work."""
@@ -317,8 +314,7 @@ def test_ours_are_as_the_host_marked_them(name: str, corpus_cache: Path) -> None
     assert alike == (name == NAMES[-1])
 
 
-@needs_corpus
-@needs_goldens
+@needs(CORPUS, GOLDENS)
 def test_what_marks_a_step_is_no_op_in_it(corpus_cache: Path) -> None:
     """A profiler of 2021 writes its steps as ops: the time between ops is Other all the same."""
     scope, steps = marked(OF_2021, corpus_cache)
@@ -431,8 +427,8 @@ def _steps(events: list[dict[str, Any]]) -> dict[str, tuple[Fraction, Fraction]]
     }
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_ops_of_each_step(corpus_cache: Path) -> None:
     """Each step's rows count the ops that lie in it, sorted by itself; the step stands first."""
     events = _raw()
@@ -652,7 +648,7 @@ def test_two_numbers_in_the_name(tmp_path: Path) -> None:
     assert steps_of(opened(tmp_path, events)).labels == ("0.0", "0.1", "1.0", "1.1")
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_vllm_on_h100(corpus_cache: Path) -> None:
     """Forward passes of many graph launches each: 10 or 11 steps with 90 % of the device's time or more."""
     path = CORPUS / "verdicts/vllm_h100_tp4_graphs.json.gz"
@@ -663,7 +659,7 @@ def test_vllm_on_h100(corpus_cache: Path) -> None:
     assert table.numbers("device_ns").sum() >= 0.9 * whole
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("name", "choice", "count"),
     [

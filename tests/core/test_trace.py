@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, needs_corpus, representative
+from tests.corpus import CORPUS, over
 from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core.base.clock import Clocks
@@ -243,8 +243,7 @@ def test_importing_core_is_cheap() -> None:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("path", representative(sorted(CORPUS.rglob("*.json*"))), ids=lambda path: path.name)
+@over("path", sorted(CORPUS.rglob("*.json*")))
 def test_every_lane_of_every_corpus_file_is_seen(path: Path, corpus_cache: Path) -> None:
     """Over the whole span no lane is blank, and each cell's count and spans agree, whatever the file is."""
     try:
@@ -461,8 +460,7 @@ def test_work_keeps_its_row_below_annotations(tmp_path: Path) -> None:
     assert rows == {"step": 0, "forward": 1, "k2": 2, "k7": 2, "k20": 2, "k30": 2, "inside": 3, "child": 4}
 
 
-@needs_corpus
-@pytest.mark.parametrize(
+@over(
     "path",
     [
         "hta_a100_resnet_ddp_nccl",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus, thinned
+from tests.corpus import CORPUS, over
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
@@ -169,9 +169,8 @@ def check_shape(table: Table) -> None:
         last[row["parent"]] = row["total_ns"]
 
 
-@needs_corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(TRACES, 3))
+@over("name", TRACES)
 def test_trees_are_those_of_a_plain_walk(name: str, corpus_cache: Path) -> None:
     """From the top, from the bottom and by launch: whole, cut by a range, and with a filter."""
     trace = open_trace(sorted(CORPUS.glob(name))[0], index_dir=corpus_cache)
@@ -487,10 +486,9 @@ def test_a_call_leads_to_its_slices(scopes_icicle: list[Scope], by: TreeRoots, f
         check_slices(scope, by, from_bottom, 60)
 
 
-@needs_corpus
 @pytest.mark.slow
 @pytest.mark.parametrize(("by", "from_bottom"), VIEWS)
-@pytest.mark.parametrize("name", ["gpu/hta_a100_resnet_ddp_nccl*", "gpu/tl_vllm_capture_python_functions*"])
+@over("name", ["gpu/hta_a100_resnet_ddp_nccl*", "gpu/tl_vllm_capture_python_functions*"])
 def test_calls_of_real_traces_lead_to_their_slices(
     name: str, by: TreeRoots, from_bottom: bool, corpus_cache: Path
 ) -> None:

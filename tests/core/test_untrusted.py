@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.corpus import CASES, CORPUS, needs
 from tests.events import Event, complete, event, flow, metadata
 from tracelane.core.base.kineto import StartedWork, started_work
 from tracelane.core.tables.scope import Scope
@@ -214,7 +214,7 @@ def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
     assert (trouble, device, start, end) == ("truncated", "GPU 0", 2020, 3000) and count == 10
 
 
-@needs_cases
+@needs(CASES)
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -234,7 +234,7 @@ def test_cases_of_verdicts(name: str, expected: list[tuple[str, int]], tmp_path:
     assert [(one["trouble"], one["count"]) for one in trace_info(trace)["untrusted"]] == expected
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize("folder", ["gpu", "verdicts", "aiu/spyre_torch_profiler"])
 def test_traces_that_lost_nothing_have_no_such_time(folder: str, corpus_cache: Path) -> None:
     """Of all real ones only those that were looked at by hand."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.corpus import CASES, CORPUS, needs, over
 from tracelane.core.tables.findings.finding import Findings
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope
@@ -41,15 +41,14 @@ def _check(report: Findings, first: str, must: set[str], never: set[str]) -> Non
     assert must <= said and not never & said
 
 
-@needs_corpus
-@pytest.mark.parametrize("name", REAL)
+@over("name", REAL)
 def test_real_traces(name: str, corpus_cache: Path) -> None:
     """Each trace is said to have what it has, the cause first."""
     trace = open_trace(CORPUS / "verdicts" / f"{name}.json.gz", index_dir=corpus_cache)
     _check(findings(Scope(trace)), *REAL[name])
 
 
-@needs_cases
+@needs(CASES)
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_small_traces(name: str, tmp_path: Path) -> None:
     """What is lost is said first and left out of what else is said."""
@@ -57,7 +56,7 @@ def test_small_traces(name: str, tmp_path: Path) -> None:
     _check(findings(Scope(trace)), *SYNTHETIC[name])
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_what_is_left_of_effects_of_a_first_use(corpus_cache: Path) -> None:
     """Of a first run the calls that load code are taken out; what a symptom has beyond them stands below."""
     trace = open_trace(CORPUS / "verdicts" / "a100_first_run.json.gz", index_dir=corpus_cache)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, ROOT, needs_corpus
+from tests.corpus import CORPUS, ROOT, needs
 from tests.rank_files import rank_files
 from tests.waiting import PATIENCE_S
 
@@ -49,7 +49,7 @@ def test_stores_are_equal_whoever_collects_them(tmp_path: Path, options: list[st
     assert result["ranks"] == count and result["collect"]["processor_s"] > 0
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_bucket_is_filled_and_names_the_straggler(tmp_path: Path) -> None:
     """Three ranks of 7 MB through moto's server, each removed once it is collected."""
     pytest.importorskip("s3fs", reason="traces on object storage need s3fs")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.events import complete
 from tests.tui.cli_process import tracelane_here
 from tests.tui.driver import message, open_viewer, press_keys, screen_text
@@ -67,9 +67,8 @@ def region_lengths(path: str) -> list[int]:
     return [end - start for end, (start, _) in zip(reach, regions)]
 
 
-@needs_corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PAIRS)
+@over("name", PAIRS)
 def test_the_same_steps_meet(name: str) -> None:
     """Steps of one label meet, else those of one place, else both runs; each begins where A's begins."""
     pair = pair_of_runs(name)
@@ -81,16 +80,15 @@ def test_the_same_steps_meet(name: str) -> None:
         assert pair.side(0, clocks)[1] == pair.a.clocks
 
 
-@needs_corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["regions of AIUs", "another compiler"])
+@over("name", ["regions of AIUs", "another compiler"])
 def test_a_step_takes_until_its_last_kernel_is_done(name: str) -> None:
     """Lengths of steps are those that the file's own events give."""
     expected = np.array([region_lengths(path) for path in paths(name)]).T
     assert np.abs(pair_of_runs(name).common_steps().lengths - expected).max() <= 1  # µs as floats above
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_two_bands_and_the_steps_between_them(size: tuple[int, int]) -> None:
@@ -132,7 +130,7 @@ def times_by_path(table: Table, key: str) -> dict[tuple[str, ...], int]:
     return times
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"bottom_up": True}, {"by": "launch"}], ids=str)
 async def test_trees_meet_by_path(options: dict[str, Any], corpus_cache: Path) -> None:
@@ -155,9 +153,8 @@ async def test_trees_meet_by_path(options: dict[str, Any], corpus_cache: Path) -
             assert "Δ total" in screen_text(app)
 
 
-@needs_corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ranks", "no steps", "other numbers"])
+@over("name", ["ranks", "no steps", "other numbers"])
 def test_a_picture_has_both_runs(name: str) -> None:
     """Without a terminal a picture has a band for each rank of A, the changes, and one for each of B."""
     a, b = paths(name)
@@ -184,7 +181,7 @@ def test_what_cannot_be_paired_is_refused(tmp_path: Path) -> None:
         assert answer.returncode != 0 and word in answer.stderr, answer.stderr
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_only_what_takes_longer_is_a_loss() -> None:
     """A run against itself costs nothing, nor does the faster of two; the sentence says which it is."""
     slow, fast = paths("regions of AIUs")

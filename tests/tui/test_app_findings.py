@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.findings_traces import call, launched, op, trace_of
 from tests.core.test_findings import AIU, JAMIE
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.tui.driver import (
     message,
     open_viewer,
@@ -216,7 +216,7 @@ def test_banner(trace: Trace) -> None:
     assert banner(replace(report, findings=()), 80, 1) is None
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
     """With a log over the trace, and its clock moved, the findings stay those of the trace."""
     own = open_trace(CORPUS / AIU / JAMIE, index_dir=corpus_cache)
@@ -242,7 +242,7 @@ async def test_nothing_to_find(tmp_path: Path) -> None:
         assert "No findings" in screen_text(app)
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.slow
 async def test_a_window_without_work_is_a_gap(corpus_cache: Path) -> None:
     """Where all streams idle Enter selects the shortest gap that holds the window: details say the cause."""

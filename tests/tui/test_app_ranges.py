@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, thinned
+from tests.corpus import CASES, CORPUS, needs, over
 from tests.events import complete, index_of, open_events
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tests.tui.small_file import events
@@ -360,8 +360,7 @@ def gaps_by_end(work: Frame) -> dict[GapId, tuple[int, int, str]]:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", thinned(TRACES, 3))
+@over("name", TRACES)
 def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> None:
     """Every gap that `i` selects is one of `idle`, of its length and class; all lanes together have all of
     them where the trace is small, and `I` finds the longest.
@@ -400,7 +399,7 @@ def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> Non
     trace.close()
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_the_longest_gap_says_what_idle_says(corpus_cache: Path) -> None:
     """The longest gap of the A100's compute stream is 15.998 ms long, ended by a copy that came late."""
     trace = open_trace(CORPUS / A100, index_dir=corpus_cache)
@@ -417,7 +416,7 @@ async def test_the_longest_gap_says_what_idle_says(corpus_cache: Path) -> None:
     assert labels[:4] == ["length", "class", "ended by", "launched by"] and labels[-1] == "before it"
 
 
-@needs_cases
+@needs(CASES)
 def test_an_annotation_on_a_device_is_no_work(tmp_path: Path) -> None:
     """Below an annotation that spans kernels with gaps, the gaps are those between the kernels."""
     trace = open_trace([CASES / "adversarial" / "gpu_ann.json"], index_dir=tmp_path)
@@ -430,7 +429,7 @@ def test_an_annotation_on_a_device_is_no_work(tmp_path: Path) -> None:
     trace.close()
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_the_path_is_shown_and_walked(size: tuple[int, int], corpus_cache: Path) -> None:
@@ -466,7 +465,7 @@ async def test_the_path_is_shown_and_walked(size: tuple[int, int], corpus_cache:
         assert "path step" not in screen_text(app) and not strip.display
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_the_path_follows_the_steps(corpus_cache: Path) -> None:
     """Another step that is gone to has its path; a range that is drawn keeps the one on show."""
     trace = open_trace(CORPUS / "gpu" / "hta_a100_resnet_ddp_nccl.json.gz", index_dir=corpus_cache)
@@ -476,7 +475,7 @@ async def test_the_path_follows_the_steps(corpus_cache: Path) -> None:
             assert title in screen_text(app)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_cells_show_what_takes_most_of_them(corpus_cache: Path) -> None:
     """Of each cell the kind with most time, by brute force; runs neither overlap nor leave the path."""
     trace = open_trace(CORPUS / "gpu" / "tl_h100_qwen_infer.json.gz", index_dir=corpus_cache)
@@ -530,10 +529,7 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
         assert app.session.steps == ""
 
 
-@needs_corpus
-@pytest.mark.parametrize(
-    "name", ["gpu/tl_vllm_decode_cudagraph_exec.json.gz", "gpu/hta_a100_resnet_ddp_nccl.json.gz"]
-)
+@over("name", ["gpu/tl_vllm_decode_cudagraph_exec.json.gz", "gpu/hta_a100_resnet_ddp_nccl.json.gz"])
 def test_what_is_found_is_what_is_typed(name: str, corpus_cache: Path) -> None:
     """The steps that the analyses find are those of the ruler, of `step:` and of `step:nth:`."""
     trace = open_trace(CORPUS / name, index_dir=corpus_cache)

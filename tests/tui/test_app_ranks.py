@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete
 from tests.tui.cli_process import on_terminal
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
@@ -75,7 +75,7 @@ def test_a_rank_keeps_its_number(width: int, tmp_path: Path, capsys: pytest.Capt
     assert [title[2:8] for title in titles if "rank" in title] == ["rank 0", "rank 1"]
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.slow
 async def test_an_open_rank_leaves_room_for_the_others(corpus_cache: Path) -> None:
     """On a low screen the host of a rank that is opened stays one line, so that all ranks are seen."""
@@ -201,8 +201,8 @@ async def test_the_ranks_clocks_are_switched(tmp_path: Path) -> None:
         assert "not two ranks" in message(app)
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
     """9 shows the ranks, again their collectives and the steps; Enter goes to the slice behind a row."""
     trace = open_trace(DLRM, index_dir=corpus_cache)

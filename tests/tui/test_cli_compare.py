@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.corpus import CASES, CORPUS, needs
 from tests.events import complete, write_events
 from tests.json_tables import command_json, flat
 from tests.tui.small_file import small_file
@@ -146,8 +146,8 @@ PAIRS = [
 ]
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize(("before", "now", "change", "verdict", "code"), PAIRS)
 def test_kernel_time_decides(
     before: str, now: str, change: float, verdict: str, code: int, tmp_path: Path, capsys: Capture
@@ -167,7 +167,7 @@ def test_kernel_time_decides(
     assert (suite.get("tests"), suite.get("failures")) == ("1", str(code))
 
 
-@needs_cases
+@needs(CASES)
 def test_functors_that_swap_are_told_apart(tmp_path: Path, capsys: Capture) -> None:
     """Two functors of one template whose times swap are +100 µs and -100 µs, by name, the worse one first."""
     sides = [str(CASES / "adversarial" / f"{name}.json") for name in ("da", "db")]
@@ -179,7 +179,7 @@ def test_functors_that_swap_are_told_apart(tmp_path: Path, capsys: Capture) -> N
     assert rows[0]["short_name"] != rows[1]["short_name"]
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_side_may_be_filtered(tmp_path: Path, capsys: Capture) -> None:
     """`--where` holds for both sides; of a summary it can choose nothing."""
     folder = CORPUS / "aiu" / "spyre_torch_profiler"

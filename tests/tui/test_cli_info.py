@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CASES, needs_cases
+from tests.corpus import CASES, needs
 from tests.events import complete
 from tracelane.core import open_trace
 from tracelane.core.native.library import native_library
@@ -161,7 +161,7 @@ def test_decoders_agree(demo: Path, tmp_path: Path) -> None:
     assert outputs[2].stderr == "tracelane: TRACELANE_DECODER is native or python, not 'magic'\n"
 
 
-@needs_cases
+@needs(CASES)
 def test_what_stands_in_no_lane_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Events without a usable time and elements that are no objects are counted, and not all is well."""
     path = str(CASES / "adversarial" / "lost.json")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete, write_events
 from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.installed import install_hint
@@ -335,7 +335,7 @@ def test_tables_in_pipes(
     assert ("\x1b[1m" in printed) is is_coloured and name in printed
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("command", "path", "lead"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete, write_events
 from tests.json_tables import command_json
 from tracelane.tui.cli.main import main
@@ -24,7 +24,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
     return capsys.readouterr().out
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     "command",
     [
@@ -47,7 +47,7 @@ def test_a_rank_of_a_folder_is_its_file(
     assert folder.replace(f'"{GLOO.name}"', '"ddp_rank1.json"') == alone
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_rank_is_cut_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A window of one rank is cut of its folder; a comparison takes the rank of both sides."""
     where = ("--from", "step:3", "-o")

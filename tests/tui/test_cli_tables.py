@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.events import begin, complete, write_events
 from tests.json_tables import command_json, flat
 from tests.tui.cli_process import tracelane
@@ -77,7 +77,7 @@ BREAKS = CORPUS / "cpu" / "torch213_graph_breaks.json"
 FIRST_CALL = CORPUS / "cpu" / "torch213_compile_first_call.json.gz"
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_the_tree_as_text_and_csv(capsys: pytest.CaptureFixture[str]) -> None:
     """Regions stand below each other, indented; csv holds the table that was asked for first."""
     assert main(["compile", str(BREAKS), "--first", "regions"]) == 0
@@ -90,7 +90,7 @@ def test_the_tree_as_text_and_csv(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(int(row["count"]) for row in rows) == 24
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_long_tables_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
     """Below the first table the others show their first rows and how many more there are."""
     assert main(["compile", str(FIRST_CALL)]) == 0
@@ -117,7 +117,7 @@ def test_the_table_that_comes_first(demo_memory: Path, capsys: pytest.CaptureFix
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_ranks_as_table_and_object(capsys: pytest.CaptureFixture[str]) -> None:
     """The table has ranks, steps and collectives; --json and --format json are the same object."""
     assert main(["ranks", str(DLRM)]) == 0
@@ -135,7 +135,7 @@ def test_ranks_as_table_and_object(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[0].startswith("rank,host") and [row.split(",")[0] for row in rows[1:]] == ["2", "3", "1"]
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_tables_tell_ranks_apart(capsys: pytest.CaptureFixture[str]) -> None:
     """The devices of several ranks stand in one table, by rank."""
     devices = command_json(capsys, "breakdown", DLRM)["devices"]
@@ -321,12 +321,9 @@ def test_the_sorted_column_stays(width: int, sort: str) -> None:
     assert heading in lines[1] and max(map(len, lines)) <= width
 
 
-@needs_corpus
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["ops", "kernels", "slices", "steps", "memory", "launches", "breakdown"])
-@pytest.mark.parametrize(
-    "name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "gpu/tl_torch_compile_triton*"]
-)
+@over("name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "gpu/tl_torch_compile_triton*"])
 def test_tables_of_real_traces_fit_80_columns(
     command: str,
     name: str,
@@ -342,7 +339,7 @@ def test_tables_of_real_traces_fit_80_columns(
     assert len(lines) > 1 and [line for line in lines if len(line) > 80] == []
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize("command", ["ops", "kernels", "slices", "range"])
 def test_generated_kernels_are_told_apart_at_80_columns(
     command: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -357,8 +354,8 @@ def test_generated_kernels_are_told_apart_at_80_columns(
     assert "/tmp/" not in table
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_what_ended_a_gap_fits_80_columns(tmp_path: Path) -> None:
     """The longest gaps say what ended each, also where the terminal is narrow; no heading comes twice."""
     path = CORPUS / "gpu" / "hta_a100_resnet_ddp_nccl.json.gz"
@@ -421,7 +418,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "is there already" in capsys.readouterr().err
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The bundle has the step shown as a trace, its lines of the log, and nobody's name."""
     (trace,), (before,) = CORPUS.glob(AIU), CORPUS.glob(BEFORE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete, write_events
 from tests.json_tables import command_json
 from tracelane.core.demo.trace import write_demo
@@ -35,7 +35,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@needs_corpus
+@needs(CORPUS)
 @pairs
 def test_pairs(pair: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The proposed zone is exactly the true one, the lag within an interval, the traced card found."""
@@ -144,7 +144,7 @@ def test_energy_by_kernel(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "(while none ran)" in capsys.readouterr().out
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_steps_that_no_profiler_marked(capsys: pytest.CaptureFixture[str]) -> None:
     """A step is what `tracelane steps` finds: here the compiled region that repeats."""
     (trace,) = CORPUS.glob("aiu/spyre_torch_profiler/decode_bmm__upstream-main*.json")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus, representative
+from tests.corpus import CORPUS, over
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.index.captures import Choice
 from tracelane.core.index.inputs import expanded
@@ -41,8 +41,7 @@ def _everything(trace: Trace) -> Session:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", representative(FILES))
+@over("name", FILES)
 def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
     """With all folds open each lane has a title line, and no row of it is blank over the whole span."""
     if name in NO_TRACE:
@@ -64,8 +63,7 @@ def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", ["gpu", "multirank/dlrm_8gpu_ranks0-3", "aiu/spyre_torch_profiler"])
+@over("name", ["gpu", "multirank/dlrm_8gpu_ranks0-3", "aiu/spyre_torch_profiler"])
 def test_a_folder_opens_as_one_trace(name: str, corpus_cache: Path) -> None:
     """All captures of a folder open together, one source each."""
     trace = open_trace(CORPUS / name, index_dir=corpus_cache, choice=Choice(capture="all"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.style import Style
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete, index_of
 from tests.tui.small_file import LONG_NAME
 from tracelane.core.query.args import Arguments
@@ -122,7 +122,7 @@ def test_work_may_begin_while_its_launch_runs(start: int, remark: str, tmp_path:
     assert values(details_of(file_trace, stamps_of(file_trace, session), thing))["launch delay"] == remark
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_lost_time_gives_no_launch_delay(corpus_cache: Path) -> None:
     """Of a kernel that stands at 0, far before its launch, it is not said how long after that it began."""
     file_trace = open_trace(CORPUS / "aiu/mlp_trace.json", index_dir=corpus_cache)
@@ -297,8 +297,8 @@ def test_wrap_and_shares() -> None:
     assert shares([3, 4], 100) == [3, 4]
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_collectives_lead_with_their_waiting(corpus_cache: Path) -> None:
     """A collective's details begin with how long it waits for a peer; over all of a rank's that is what the
     table of ranks says, and nothing is said of other work.

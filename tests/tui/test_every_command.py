@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.corpus import CASES, CORPUS, later, needs_cases, needs_corpus, representative
+from tests.corpus import CASES, CORPUS, later, needs, over
 from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 from tracelane.core.python.exporting import WRITERS
@@ -139,10 +139,9 @@ FIRST = {"empty_array"}
 """What `make test` runs every form on, beside the small file and, in short, a file of each kind."""
 
 
+@needs(CASES, CORPUS)
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@needs_cases
-@needs_corpus
 @pytest.mark.parametrize(
     "path",
     [path if path.stem in FIRST else later(path) for path in small_traces()],
@@ -162,8 +161,7 @@ LARGER = sorted(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@needs_corpus
-@pytest.mark.parametrize("path", representative(LARGER), ids=lambda path: path.stem)
+@over("path", LARGER)
 def test_every_command_and_export_on_the_corpus(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

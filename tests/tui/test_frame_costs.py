@@ -10,7 +10,7 @@ from statistics import mean
 import pytest
 
 from benchmarks.made_trace import write_made_trace
-from tests.corpus import CORPUS, LATER, needs_corpus
+from tests.corpus import CORPUS, LATER, absent, needs
 from tests.tui.walk import SIZE, Frame, keys_of, modal_costs, walk
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import Trace, open_trace
@@ -93,7 +93,7 @@ def test_drawn_rows_are_bounded_by_what_is_in_them(tmp_path: Path) -> None:
 MANY = 1 << 30
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_bytes_over_a_slow_line(corpus_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In 256 colours the walk draws at most 40 KB a frame over SSH and sends 5; eighths cost more."""
     trace = open_trace(CORPUS / REAL, index_dir=corpus_cache)
@@ -126,13 +126,8 @@ FIRST_SCREENS = (REAL, RANKS, "demo", "aiu/sample_flex_3062_job_4.json", *MANY_M
 
 def first_screens(tried: Collection[str]) -> list[object]:
     """Return the traces as parameters: those that are not `tried` for later."""
-    own = {"demo", str(STACKS)}
-    return [
-        pytest.param(
-            path, marks=(*(() if path in tried else LATER), *(() if path in own else (needs_corpus,)))
-        )
-        for path in FIRST_SCREENS
-    ]
+    there = [path for path in FIRST_SCREENS if path == "demo" or not absent(path)]
+    return [pytest.param(path, marks=() if path in tried else LATER) for path in there]
 
 
 def open_first_screen(path: str, folder: Path) -> Trace:

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tracelane.core.query.window import slices_outside
 from tracelane.core.tables.device_state import state_table
 from tracelane.core.tables.findings.finding import Finding
@@ -83,8 +83,8 @@ def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[st
     assert [cell_len(one) for one in texts] == sorted((cell_len(one) for one in texts), reverse=True)
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize("width", [40, 60, 80, 132, 200])
 @pytest.mark.parametrize(
     ("path", "at_80"),
@@ -105,7 +105,7 @@ def test_the_header_fits(path: str, at_80: str, width: int, corpus_cache: Path) 
         assert at_80 in text
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
     """What lies outside the opening span is counted as slice by slice; of kernels that all stand at 0 no
     share is said, only what they take, added up, as `breakdown` does.
@@ -123,7 +123,7 @@ def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
     assert share.work_ns == int(work_of(Scope(trace, clocks=trace.clocks)).dur.sum())
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("titles", "glyphs", "lines", "marks"),
     [
@@ -156,8 +156,7 @@ def test_ranks_say_who_waits(titles: int, glyphs, lines: int, marks: list[str], 
     assert notes.slowest == 2 and waits[2].last == 6 and waits[2].collectives == 8
 
 
-@needs_corpus
-@pytest.mark.parametrize(
+@over(
     "path",
     [
         "gpu/hta_a100_resnet_ddp_nccl.json.gz",
@@ -194,8 +193,7 @@ def finding(title: str, text: str, ns: int = 0) -> Finding:
     return Finding("rule", title, text, (), ns, 0.5, False, "", "", "", 0, 0, (0,))
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", TRACES)
+@over("path", TRACES)
 def test_header_bar_and_table_have_one_denominator(path: str, corpus_cache: Path) -> None:
     """What the bar says of a device is what the table of states says of it, and the header its busy share."""
     trace = open_trace(CORPUS / path, index_dir=corpus_cache)
@@ -250,7 +248,7 @@ def test_a_sentence_is_never_cut_within() -> None:
         assert said in texts, (width, said)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_verdict_says_the_cause_at_80_columns(corpus_cache: Path) -> None:
     """Where the sentence has no room behind its title it says which rank is late, not how long all wait."""
     folder = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"

@@ -13,7 +13,7 @@ import pytest
 from rich.color import Color
 from rich.segment import Segment
 
-from tests.corpus import CASES, CORPUS, needs_corpus, thinned
+from tests.corpus import CASES, CORPUS, needs, over
 from tracelane.core.base.colours import CNAMES, FAMILIES, RGB, contrast, luminance
 from tracelane.core.tables.device_state import (
     COMPUTE,
@@ -135,9 +135,8 @@ def ink_by_key(trace: Trace, palette: Palette) -> Counter[str]:
 
 
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize("dark", [True, False])
-@pytest.mark.parametrize("paths", thinned(traces(), 6), ids=lambda paths: paths[0].name)
+@over("paths", traces())
 def test_ink_is_work(paths: list[Path], dark: bool, corpus_cache: Path) -> None:
     """Kernels, copies and collectives have at least 80 % of the ink of devices' lanes that hold any."""
     trace = open_trace(paths, index_dir=corpus_cache)
@@ -171,8 +170,8 @@ def test_brackets_can_be_read(depth: Depth, dark: bool) -> None:
         assert contrast(colour_of(style.color), palette.surface) >= 4.5, key
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 def test_ranks_that_wait_are_hatched(corpus_cache: Path) -> None:
     """In the line of a rank, in its streams and in the minimap a cell is hatched where the core says that its
     devices wait for a peer for most of what they do; the rank that the others wait for hardly ever waits.
@@ -243,7 +242,7 @@ def test_states_in_cells_add_up() -> None:
     assert state.within(0, 1000).edges.tolist() == edges.tolist()
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_nothing_says_nothing(corpus_cache: Path) -> None:
     """The profiler's own lanes are counted, not listed, until quiet lanes are asked for; a thread of the host
     under a device's process is folded, and none is under a trace that has no others.
@@ -262,7 +261,7 @@ def test_nothing_says_nothing(corpus_cache: Path) -> None:
     assert drawn == {" ", UNICODE.bars[1]}
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_folded_line_is_no_bar_of_annotations(corpus_cache: Path) -> None:
     """The line of a folded thread shows what its annotations hold, and those alone as a line without area."""
     trace = open_trace(CORPUS / "gpu" / "hta_a100_resnet_ddp_nccl.json.gz", index_dir=corpus_cache)
@@ -280,7 +279,7 @@ def test_a_folded_line_is_no_bar_of_annotations(corpus_cache: Path) -> None:
     assert 20 < sum(key == "cpu_op" for _, key in drawn) < sum(key == "annotation" for _, key in drawn) * 2
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_gaps_say_why_where_they_are(corpus_cache: Path) -> None:
     """A gap of at least 12 cells is hatched with its cause on the row of the slice that ends it, over nothing
     that is drawn; gaps of a stream in which another one works are not.
@@ -313,7 +312,7 @@ def test_gaps_say_why_where_they_are(corpus_cache: Path) -> None:
     assert "host late" in texts
 
 
-@needs_corpus
+@needs(CORPUS)
 @pytest.mark.parametrize(
     ("path", "text"),
     [

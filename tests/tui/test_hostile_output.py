@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import later, needs_hostile_maker
+from tests.corpus import CASES, later, needs
 from tests.tui.cli_process import on_terminal
 from tests.tui.driver import open_viewer, press_keys, wait_until_idle
 from tests.tui.hostile_traces import COLOUR, FILE_NAME, HOSTILE, write_log, write_ranks, write_small
@@ -275,9 +275,9 @@ async def test_what_the_viewer_saves(tmp_path: Path) -> None:
             assert text and not active_in(text.replace("\u00a0", " ")), name
 
 
+@needs(CASES)
 @pytest.mark.corpus
 @pytest.mark.slow
-@needs_hostile_maker
 @pytest.mark.parametrize(
     ("name", "commands"),
     [
@@ -435,8 +435,8 @@ def test_ranks_with_a_log(part: str, tmp_path: Path) -> None:
     assert_only_draws(data)
 
 
+@needs(CASES)
 @pytest.mark.slow
-@needs_hostile_maker
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", ["gpu", "aiu", "mem", "comp", "raw", "zalgo", "cnt", "ddp"])
 def test_hostile_twins_of_real_traces_viewer(name: str, hostile_folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.overlay import LogOptions, open_overlay
@@ -70,7 +70,7 @@ def test_every_job_is_tested_and_short() -> None:
         assert 0 < len(keys_of_job(job)) <= most, job
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_longest_kernel(a100: Trace) -> None:
     """The slice selected is the longest work that is no copy; details name launcher and arguments."""
     async with done(a100, "Longest kernel") as (app, text):
@@ -80,7 +80,7 @@ async def test_longest_kernel(a100: Trace) -> None:
         assert "launch cudaLaunc" in text and "arguments" in text and "In msg nelems" in text
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_longest_then_the_next_longest(a100: Trace) -> None:
     """K again selects the next longest, and begins anew after something else was selected."""
     async with open_viewer(a100) as (app, pilot):
@@ -91,7 +91,7 @@ async def test_longest_then_the_next_longest(a100: Trace) -> None:
         assert lengths[0] >= lengths[1] >= lengths[2] and lengths[4] == lengths[0]
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_idle_before_a_step(a100: Trace) -> None:
     """The gap selected is the one of the device in which the step begins, with class and cause."""
     async with done(a100, "Why the device is idle before step 5") as (app, text):
@@ -113,8 +113,8 @@ async def test_idle_on_the_lane_that_works_most(tmp_path: Path) -> None:
         assert 153_425_000 <= thing.end - thing.start < 153_426_000  # as the guide says
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize(
     ("keys", "selected"), [("Kb", "cudaLaunchKernelExC"), ("Kbo", "nccl"), ("KK", "nccl")]
 )
@@ -129,8 +129,8 @@ async def test_keys_after_the_longest_kernel_wait_for_it(a100: Trace, keys: str,
         assert ("2. longest" in message(app)) == (keys == "KK")
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 async def test_comparing_two_steps(a100: Trace) -> None:
     """B is the range and A the baseline; the largest change stands first, with an arrow."""
     async with done(a100, "Compare step 4 with step 5", (120, 40)) as (app, text):
@@ -144,7 +144,7 @@ async def test_comparing_two_steps(a100: Trace) -> None:
         assert "▲" in text and "▼" in text
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_call_tree_of_a_step(a100: Trace) -> None:
     """What is drawn and listed is the step that was gone to."""
     async with done(a100, "Call tree of the next step") as (app, text):
@@ -153,8 +153,8 @@ async def test_call_tree_of_a_step(a100: Trace) -> None:
         assert step.label == "5" and "ProfilerStep#*" in text
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -176,7 +176,7 @@ async def test_comparing_says_what_it_needs(a100: Trace, typed: str, said: str) 
         assert (app.session.range, app.session.baseline) == (before.range, before.baseline)
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_a_step_gone_to_is_what_keys_mean(a100: Trace) -> None:
     """After > the range, the zoom, the table and A of a comparison are that step, whatever was before."""
     async with open_viewer(a100, (100, 40)) as (app, pilot):
@@ -192,8 +192,8 @@ async def test_a_step_gone_to_is_what_keys_mean(a100: Trace) -> None:
         assert app.session.baseline == (four.start, four.end)
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 async def test_table_of_the_next_step(a100: Trace) -> None:
     """The table counts what lies in the step."""
     async with done(a100, "Table of the next step", (160, 40)) as (app, text):
@@ -215,7 +215,7 @@ async def test_power_at_a_kernel(tmp_path: Path) -> None:
         assert re.search(rf"pwr W\s+{power.value:g} in a sample", text)
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_what_launched_a_kernel(a100: Trace) -> None:
     """The launch is selected."""
     async with done(a100, "What launched a kernel") as (app, _):
@@ -223,8 +223,8 @@ async def test_what_launched_a_kernel(a100: Trace) -> None:
         assert a100.name(thing.row, thing.index) == "cudaLaunchKernelExC"
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 async def test_finding_a_name(a100: Trace) -> None:
     """A hit is selected, told with its name, and long enough on the screen to be seen."""
     async with done(a100, "Find a name") as (app, _):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs, over
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
@@ -55,8 +55,7 @@ def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: i
         assert tops(trace, deeper, 1)[1] + LEAST_HOST_ROWS > height
 
 
-@needs_corpus
-@pytest.mark.parametrize(
+@over(
     "path",
     [
         "gpu/hta_a100_resnet_ddp_nccl.json.gz",
@@ -89,7 +88,7 @@ def test_devices_and_their_launching_thread_are_seen(
     assert is_device == sorted(is_device, reverse=True)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_lanes_that_begin_with_kernels_are_devices(corpus_cache: Path) -> None:
     """Without names of processes and threads, lanes of kernels are told apart by what they hold."""
     trace = open_trace(CORPUS / "gpu/tl_vllm_decode_cudagraph_exec.json.gz", index_dir=corpus_cache)
@@ -118,7 +117,7 @@ def test_presets() -> None:
     assert next_preset(trace, devices).preset == "file"  # "launching" would show the same
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_outermost_python_frames_are_one_line(corpus_cache: Path) -> None:
     """Frames that span a thread stand in one line that says how many, also with slivers beside them; opening
     the lane shows each.
@@ -145,7 +144,7 @@ def test_outermost_python_frames_are_one_line(corpus_cache: Path) -> None:
         assert not any(other.frames for other in opened.lines(0, opened.height) if other.lane == line.lane)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_filter_closes_up_the_rows_that_it_empties(corpus_cache: Path) -> None:
     """Without Python frames a thread has no empty row, and every slice that is left has its row."""
     path = CORPUS / "gpu/tl_h100_qwen_infer.json.gz"

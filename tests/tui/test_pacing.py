@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.fuzz.viewer_keys import private_mib
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_screen import NOT_DRAWN
@@ -61,7 +61,7 @@ def zoomed_in(line: SlowLine) -> None:
         line.wait_for_quiet(A_MOMENT_S)
 
 
-@needs_corpus
+@needs(CORPUS)
 def test_a_held_key_stops_with_its_release(index: Path) -> None:
     """On a line of 2 Mbit/s and 80 ms few frames are ever under way, so few come after a held key's release.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs
 from tests.events import complete, open_events
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
@@ -195,7 +195,7 @@ async def test_tabs_that_lead_to_nothing_are_dim(trace: Trace) -> None:
         assert set("4578z") <= dim and not dim & set("1236t")
 
 
-@needs_corpus
+@needs(CORPUS)
 async def test_panels_that_a_trace_cannot_fill_are_dim_from_the_start(corpus_cache: Path) -> None:
     """Before any is visited: of the A100 compilation save by code, what several ranks do, allocators."""
     path = CORPUS / "gpu/hta_a100_resnet_ddp_nccl.json.gz"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from textual.app import App, ComposeResult
 
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tests.corpus import CORPUS, GOLDENS, needs
 from tests.json_tables import flat
 from tests.tui.cli_process import tracelane_here
 from tests.tui.driver import open_viewer, press_keys, wait_until_idle
@@ -266,8 +266,8 @@ def _small(folder: Path) -> Path:
     return path
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 async def test_names_have_the_colour_of_their_slices(corpus_cache: Path) -> None:
     """Before each name stands the colour in which the lanes draw the slice that the row leads to."""
     trace = open_trace(CORPUS / A100, index_dir=corpus_cache)
@@ -290,8 +290,8 @@ def columns_swatch(pane: TablePane):
     return next(column.swatch for column in pane.table._columns if column.swatch is not None)
 
 
+@needs(CORPUS)
 @pytest.mark.slow
-@needs_corpus
 @pytest.mark.parametrize(
     ("panel", "expected"),
     [
@@ -353,7 +353,7 @@ TABLES = {"cpu_time_total_default_width_row_limit_20": "cpu_time_total"}
 FLOPS = re.compile(r"(?<=  )(-{12}|Total MFLOPs| *(--|[0-9.]+))  $")
 
 
-@needs_goldens
+@needs(GOLDENS)
 @pytest.mark.parametrize(
     "name", ["ka_compile_breaks_mem_shapes", "ka_mlp_sched_shapes_mem", "ka_mlp_sched_stack_mem_verbose"]
 )
