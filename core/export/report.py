@@ -23,7 +23,7 @@ from ..tables.metrics import percentile
 from ..tables.registry import BY_NAME
 from ..tables.scope import Scope
 from ..tables.step_spans import StepSpans, step_spans
-from ..tables.steps import analyse_steps
+from ..tables.steps import analyse_steps, host_runs_ahead
 from ..tables.table import Table
 from .formats import as_markdown
 from .html_page import flame, page_end, page_head, page_table
@@ -127,11 +127,15 @@ def _summary(scope: Scope, read_report: Sequence[str]) -> str:
     if steps is None or not len(steps):
         lines.append("Iterations: none; neither a profiler nor an engine marked any, and nothing repeats.")
     else:
-        wall = steps.ends - steps.starts
+        wall, table = steps.ends - steps.starts, analyse_steps(scope)["steps"]
+        ahead = float(table.totals["ahead"] or 0)
+        lengths = table.numbers("length_ns") if ahead and len(table) else wall
         lines.append(
             f"Iterations: {format_count(len(steps))} ({markdown_words(f'{steps.choice}: {steps.reason}')}), "
-            f"median {format_ns(percentile(wall, 50))}, p95 {format_ns(percentile(wall, 95))}."
+            f"median {format_ns(percentile(lengths, 50))}, p95 {format_ns(percentile(lengths, 95))}."
         )
+        if ahead:
+            lines.append(f"T{host_runs_ahead(percentile(wall, 50), ahead)[1:]}.")
     return "\n".join(f"- {line}" for line in lines)
 
 

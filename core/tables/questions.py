@@ -143,10 +143,10 @@ QUESTIONS = (
     Question(
         "slow-step",
         "Which single steps are slowest?",
-        "steps --sort wall_ns",
-        ("step", "wall_ns", "device_busy_ns", "idle_ns", "start_ns"),
+        "steps --sort length_ns",
+        ("step", "length_ns", "wall_ns", "device_busy_ns", "idle_ns", "start_ns"),
         table="steps",
-        sort="wall_ns",
+        sort="length_ns",
     ),
     Question(
         "launch",

@@ -29,12 +29,13 @@ from .metrics import Metric, percentile, spread_metrics
 from .schema import Column, TableSchema
 from .scope import Scope
 from .step_choice import Steps, find_steps
+from .step_length import step_lengths
 from .step_sets import ROLES, StepSets
 from .table import Table, Tables, Value
 from .table_rows import Values
 
 PERCENTILES = (50, 95, 99)
-CHIEF = ("step", "source", "process", "wall_ns", "device_busy_ns", "idle_ns", "cpu_busy_ns")
+CHIEF = ("step", "source", "process", "length_ns", "wall_ns", "device_busy_ns", "idle_ns", "cpu_busy_ns")
 LAUNCH_NOTE = (
     "{word} time belongs to the step that launched it (HTA cuts it at the step's window, as --attribute "
     "window does; TensorBoard lengthens the step to its end); idle is of the step's own window"
@@ -49,7 +50,8 @@ class _SourceSteps:
 
     steps: Steps
     rows: I64
-    columns: dict[str, I64]
+    columns: dict[str, AnyArray]
+    ahead: float  # by how many steps the host runs ahead at most; 0: it waits for the device
 
 
 class _Rest(NamedTuple):
@@ -77,11 +79,14 @@ def step_metrics(scope: Scope) -> list[Metric]:
     """
     table = steps(scope)
     metrics = [Metric("step.count", "count", _most_of_a_process(table, np.ones(len(table), np.int64)))]
-    for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
+    for key in ("length", "wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
         values = table.numbers(f"{key}_ns")
         _, total, *others = spread_metrics(f"step.{key}", values)
         metrics += [total._replace(value=_most_of_a_process(table, values) if len(values) else None), *others]
-    return metrics
+    cadence = np.asarray(table.data["cadence_ns"], np.float64)
+    known = np.empty(0, np.int64) if np.isnan(cadence).any() else cadence.astype(np.int64)
+    metrics += spread_metrics("step.cadence", known)[2:]
+    return [*metrics, Metric("step.ahead", "number", table.totals.get("ahead", 0.0))]
 
 
 def _most_of_a_process(table: Table, values: I64) -> int:
@@ -108,8 +113,10 @@ def _table(scope: Scope) -> Table:
             work = work_of(replace(scope, range=None, source=source, work=None))
             rests.append(_Rest(sum_of(work.dur), len(work)))
             continue
-        sets = StepSets(scope, own)
-        part = _SourceSteps(own, own.within(scope.range), step_columns(scope, own, sets))
+        sets, lengths = StepSets(scope, own), step_lengths(scope, own)
+        of_length = {"length_ns": lengths.length, "cadence_ns": lengths.cadence}
+        values = step_columns(scope, own, sets) | of_length
+        part = _SourceSteps(own, own.within(scope.range), values, float(lengths.ahead.max(initial=0)))
         parts.append(part)
         rests.append(_rest(scope, sets, part.columns))
     rest = _Rest(*map(sum_of, zip(*rests)))
@@ -117,7 +124,8 @@ def _table(scope: Scope) -> Table:
     # A log laid over the trace has no slices, and is no source of steps.
     several = sum(len(index.column("slices.start")) > 0 for index in scope.trace.indexes) > 1
     processes = any(len(set(part.steps.processes.tolist())) > 1 for part in parts)
-    columns = _titles(scope, word, several, processes)
+    ahead = max((part.ahead for part in parts), default=0.0)
+    columns = _titles(scope, word, several, processes, ahead > 0)
     data = _values(scope, parts, columns, processes)
     chosen = [part.steps for part in parts]
     totals: dict[str, Value] = {
@@ -125,18 +133,19 @@ def _table(scope: Scope) -> Table:
         "reason": chosen[0].reason if chosen else "nothing repeats here",
         "device": word,
         "attribute": scope.attribute,
+        "ahead": ahead,
         **rest._asdict(),
     }
-    wall = np.asarray(data["wall_ns"], np.int64)
-    if len(wall) > 1:
-        totals |= {"first_ns": int(wall[0]), "steady_ns": percentile(wall[1:], 50)}
+    length = np.asarray(data["length_ns"], np.int64)
+    if len(length) > 1:
+        totals |= {"first_ns": int(length[0]), "steady_ns": percentile(length[1:], 50)}
     keys = (*(["source"] if several else []), *(["process"] if processes else []), "step")
     return Table.from_arrays(
         TableSchema("steps", "Steps", columns, keys, chief=CHIEF),
         scope.text,
         data,
         totals=totals,
-        notes=_notes(scope, chosen, word, rest, data),
+        notes=_notes(scope, chosen, word, rest, data, ahead),
         positions=concatenated([part.steps.positions[part.rows] for part in parts]),
         sources=concatenated([np.full(len(part.rows), part.steps.source) for part in parts]),
     )
@@ -178,10 +187,20 @@ def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
 
 
 def _notes(
-    scope: Scope, chosen: list[Steps], word: str, rest: _Rest, data: Mapping[str, Values]
+    scope: Scope,
+    chosen: list[Steps],
+    word: str,
+    rest: _Rest,
+    data: Mapping[str, Values],
+    ahead: float,
 ) -> tuple[str, ...]:
     by_launch = scope.attribute == "launch"
     notes = list(dict.fromkeys(f"steps are {steps.choice}: {steps.reason}" for steps in chosen))
+    if ahead and len(data["wall_ns"]):
+        wall = percentile(np.asarray(data["wall_ns"], np.int64), 50)
+        notes.append(
+            f"{host_runs_ahead(wall, ahead)}: a length is from the start of a step's work to the next"
+        )
     if not chosen:
         notes.append("no steps: neither a profiler nor an engine marked any, and nothing repeats")
     if rest.outside_slices:
@@ -201,7 +220,12 @@ def _notes(
     return tuple(notes)
 
 
-def _titles(scope: Scope, word: str, several: bool, processes: bool) -> tuple[Column, ...]:
+def host_runs_ahead(wall_ns: int, ahead: float) -> str:
+    """Return what is said of a host that runs so many steps ahead and enqueues one in `wall_ns`."""
+    return f"the host enqueues a step in {format_ns(wall_ns)} and runs up to {ahead:.1f} steps ahead"
+
+
+def _titles(scope: Scope, word: str, several: bool, processes: bool, is_ahead: bool) -> tuple[Column, ...]:
     rules = RULES if scope.attribute == "launch" else ()
     return (
         *((Column("source", "Source", "count"),) if several else ()),
@@ -209,7 +233,9 @@ def _titles(scope: Scope, word: str, several: bool, processes: bool) -> tuple[Co
         Column("step", "Step", "text"),
         Column("group", "Group", "text"),
         Column("start_ns", "Start", "ns", moment=True),
-        Column("wall_ns", "Wall", "ns"),
+        Column("length_ns", "Length", "ns", detail=not is_ahead),
+        Column("cadence_ns", "cadence", "ns", statistic=True, detail=True),
+        Column("wall_ns", "Enqueued in" if is_ahead else "Wall", "ns"),
         Column("cpu_busy_ns", "CPU busy", "ns"),
         Column("device_ns", f"{word} time", "ns"),
         Column("device_busy_ns", f"{word} busy", "ns"),
@@ -308,21 +334,21 @@ def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
 
 
 def step_groups(table: Table) -> Table:
-    """Return wall times by group (prefill, decode, batch size), by process where several have steps."""
-    wall = table.numbers("wall_ns")
+    """Return lengths by group (prefill, decode, batch size), by process where several have steps."""
+    length = table.numbers("length_ns")
     by = [key for key in ("process", "group") if key in table.data]
     pairs = list(zip(*(table.texts(key) for key in by)))
     distinct = list(dict.fromkeys(pairs))
     codes = {pair: number for number, pair in enumerate(distinct)}
     groups = Groups(np.array([codes[pair] for pair in pairs], np.int64), len(distinct))
-    walls = [wall[groups.codes == number] for number in range(groups.size)]
+    lengths = [length[groups.codes == number] for number in range(groups.size)]
     data: dict[str, Values] = {
         **{key: [pair[at] for pair in distinct] for at, key in enumerate(by[:-1])},
         "group": [pair[-1] or "all" for pair in distinct],
         "count": groups.counts,
-        "mean_ns": groups.sums(wall) // groups.counts,
-        **{f"p{p}_ns": np.array([percentile(part, p) for part in walls], np.int64) for p in PERCENTILES},
-        "max_ns": groups.most(wall),
+        "mean_ns": groups.sums(length) // groups.counts,
+        **{f"p{p}_ns": np.array([percentile(part, p) for part in lengths], np.int64) for p in PERCENTILES},
+        "max_ns": groups.most(length),
     }
     columns = (
         *(Column(key, key.capitalize(), "text") for key in by[:-1]),
