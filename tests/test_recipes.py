@@ -249,4 +249,4 @@ def test_a_package(follow: Callable[[str], Run], tmp_path: Path) -> None:
     warned = run(
         "-W", "always", "-c", "import sys; sys.stderr = sys.stdout; import tracelane.core.tables.registry"
     )
-    assert "no_such_module:ROW cannot be loaded" in warned
+    assert "no_such_module:ROW of tracelane-example 1.0 cannot be loaded" in warned

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
 
 from .commands import COMMANDS, home_of
 from .options import HELD, LOGS, OPTIONS, VERDICT
@@ -183,7 +184,7 @@ def version_text() -> str:
     """Return one line per part: tracelane, native core, index format, Python, and what it depends on."""
     import platform
 
-    from tracelane.core.base.installed import commit_of
+    from tracelane.core.base.installed import adding_packages, commit_of
     from tracelane.core.index.version import FORMAT_VERSION
     from tracelane.core.native.library import native_library
 
@@ -199,6 +200,7 @@ def version_text() -> str:
         **{package: _installed(package, "not installed") for package in OPTIONAL},
     }
     first, *others = (f"{name} {value}" for name, value in lines.items())
+    others += [f"added by {line}" for line in map(safe, adding_packages())]
     return "\n".join([first, *(f"  {line}" for line in others)])
 
 

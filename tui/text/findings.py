@@ -83,6 +83,8 @@ def doctor_text(tables: Tables, width: int, order: I64 | None = None, limit: int
     if any("start_ns" in evidence for row in table.rows(order, limit) for evidence in row["evidence"]):
         lines += ["", *wrap(origin_text(tables.origin_ns), width)]
     lines += ["", *wrap(_sum_text(tables), width, subsequent_indent=INDENT)]
+    for note in table.notes:
+        lines += wrap(safe(note), width, subsequent_indent=INDENT)
     if len(tables["clocks"]):
         lines += ["", table_text(tables["clocks"], TableStyle(width))]
     return "\n".join(lines)

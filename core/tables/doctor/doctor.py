@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError
+from ...base.installed import adding_packages
 from ..schema import Column, TableSchema
 from ..scope import Scope
 from ..table import Table, Tables, row_of_object
@@ -79,8 +80,10 @@ def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
     rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
     counts = {f"{severity}s": sum(row["severity"] == severity for row in rows) for severity in SEVERITIES}
     fails = bool(counts["errors"] or counts["warnings"] or (strict and counts["notes"]))
+    notes = [f"added by another package, {line}" for line in adding_packages()]
+    totals = {**counts, "failed": fails}
     makers = {
-        "doctor": lambda: Table.from_rows(DOCTOR, scope.text, rows, totals={**counts, "failed": fails}),
+        "doctor": lambda: Table.from_rows(DOCTOR, scope.text, rows, totals=totals, notes=notes),
         "events": lambda: _events_table(scope, recordings),
         "clocks": lambda: _clocks_table(scope, recordings),
         "untrusted": lambda: untrusted_table(scope, [one for part in recordings for one in part.untrusted]),
