@@ -54,7 +54,7 @@ def habits_of(text: TextSource) -> Callable[[int], Habits]:
 
     @lru_cache(maxsize=1)
     def of_cell(cell: int) -> Habits:
-        return learn_habits(text.read(cell * HABITS_FROM, HABITS_FROM))
+        return learn_habits(text.read(max(text.start, cell * HABITS_FROM), HABITS_FROM))
 
     return lambda offset: of_cell(offset // HABITS_FROM)
 
@@ -88,7 +88,7 @@ class ChunkReader:
         limit = max(cell + self._chunk_size, begin or 0)
         self.scanner.begin()
         if begin is None:
-            text = self._load(max(0, cell - LOOK_BEHIND), limit + SLACK)
+            text = self._load(max(self._source.start, cell - LOOK_BEHIND), limit + SLACK)
             begin = self._event_at(text, cell)
         else:
             text = self._load(begin, limit + SLACK)

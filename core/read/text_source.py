@@ -35,7 +35,11 @@ class TextSource:
         return None
 
     def read_into(self, buffer: U8, offset: int) -> int:
-        """Fill `buffer` with the text at `offset`; return how much there was, less only at its end."""
+        """Fill `buffer` with the text at `offset`; return how much there was, less only at its end. ValueError
+        before `start`: a mark there is no text.
+        """
+        if offset < self.start:
+            raise ValueError(f"at {offset} there is no text yet")
         return self._source.read_into(memoryview(buffer.data), offset)
 
     def read(self, offset: int, size: int) -> bytes:
@@ -58,7 +62,7 @@ class TextSource:
 
 
 class InflatedText(TextSource):
-    """ScanText that is inflated from front to back, and held until it is released. Whoever reads waits until
+    """Text that is inflated from front to back, and held until it is released. Whoever reads waits until
     the text is there. The thread inflates ahead until AHEAD bytes are held, and on where somebody waits for
     what lies beyond.
     """
@@ -99,6 +103,8 @@ class InflatedText(TextSource):
 
     def read_into(self, buffer: U8, offset: int) -> int:
         view = memoryview(buffer.data)
+        if offset < self.start:
+            raise ValueError(f"at {offset} there is no text yet")
         with self._changed:
             self._needed = max(self._needed, offset + len(view))
             self._changed.notify_all()
