@@ -13,20 +13,35 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .inflate import ConvertedReader, RawReader
 from .perfetto_event import BEGIN, COUNTER, END, INSTANT, STATE, Sequence, TraceClocks, TrackEvent
-from .perfetto_values import WireError, encoded, fields, packed_numbers, read_varint, signed_number, utf8_text
+from .perfetto_values import (
+    Budget,
+    SequenceTexts,
+    WireError,
+    encoded,
+    fields,
+    packed_numbers,
+    read_varint,
+    referred_text,
+    signed_number,
+    utf8_text,
+)
 from .problem import Problem
 
 BLOCK = 1 << 20
 """Bytes of the file that are read at a time."""
-LONGEST_PACKET = 64 << 20
+LONGEST_PACKET = 16 << 20
 """Bytes; a longer packet is damage, or packed to harm."""
+DEEPEST_TRACK = 64
+"""So far up it is looked for the process of a track."""
+MOST_REASONS = 256
+"""So many reasons for passing over packets are told apart."""
 MOST_SEQUENCES, MOST_TRACKS = 1 << 16, 1 << 20
 """How many are kept apart; recorders have tens and thousands."""
 FLOWS_HELD = 1 << 18
@@ -86,7 +101,7 @@ def perfetto_reader(reader: RawReader) -> RawReader:
 
 def _text(reader: RawReader, events: PacketEvents) -> Iterator[bytes]:
     before = b'{"traceEvents":[\n'
-    for packet in _packets(reader, events.pass_over):
+    for packet in _packets(reader, events):
         for event in events.of(packet):
             yield before + event
             before = b",\n"
@@ -96,22 +111,23 @@ def _text(reader: RawReader, events: PacketEvents) -> Iterator[bytes]:
     yield (b"\n" if before == b",\n" else before) + b"]}\n"
 
 
-def _packets(reader: RawReader, pass_over: Callable[[str], None]) -> Iterator[bytes]:
+def _packets(reader: RawReader, events: PacketEvents) -> Iterator[bytes]:
     """Yield the packets of the file; what is cut off or damaged ends it."""
     data, at, done = b"", 0, 0
     while True:
         size = _packet_size(data, at)
         if size is None or size[1] > len(data):
             more = reader.read(max(BLOCK, 0 if size is None else size[1] - len(data)))
+            events.budget.read += len(more)
             done, data, at = done + at, data[at:] + more, 0
             if more:
                 continue
             if data:
-                pass_over(f"the last {len(data):,} bytes are not a whole packet")
+                events.pass_over(f"the last {len(data):,} bytes are not a whole packet")
             return
         begin, end = size
         if end - begin > LONGEST_PACKET or begin < 0:
-            pass_over(f"the data from byte {done + at:,} on is not a packet")
+            events.pass_over(f"the data from byte {done + at:,} on is not a packet")
             return
         yield data[begin:end]
         at = end
@@ -139,11 +155,13 @@ class PacketEvents:
         self._sequences: dict[int, Sequence] = {}
         self._tracks: dict[int, PacketTrack] = {}
         self._clocks = TraceClocks()
-        self._flows: dict[int, None] = {}
+        self._flows: OrderedDict[int, None] = OrderedDict()
         self._passed: Counter[str] = Counter()
+        self.budget = Budget()
 
     def pass_over(self, what: str) -> None:
-        self._passed[what] += 1
+        known = what in self._passed or len(self._passed) < MOST_REASONS
+        self._passed[what if known else "packets for other reasons"] += 1
 
     def problem(self) -> Problem | None:
         if not self._passed:
@@ -151,12 +169,26 @@ class PacketEvents:
         parts = (f"{count:,} × {what}" if count > 1 else what for what, count in self._passed.most_common(6))
         return Problem("packets passed over", self._passed.total(), None, "; ".join(parts))
 
-    def of(self, packet: bytes, *, is_packed: bool = False) -> Iterator[bytes]:
+    def of(self, packet: bytes) -> Iterator[bytes]:
         """Yield the events of a packet; where it cannot be read on, that is counted."""
+        for event in self._each(packet, is_packed=False):
+            try:
+                self.budget.write(len(event) + 2)  # with what stands between two
+            except WireError as error:
+                self.pass_over(f"event that comes to {error}")
+            else:
+                yield event
+
+    def _each(self, packet: bytes, is_packed: bool) -> Iterator[bytes]:
+        self.budget.referred = 0
         try:
             yield from self._packet(packet, is_packed)
-        except (WireError, zlib.error, RecursionError) as error:
+        except (WireError, zlib.error) as error:
             self.pass_over(f"damaged packet ({error})")
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a packet may hold that nobody thought of costs that packet
+            self.pass_over(f"packet that cannot be read ({type(error).__name__})")
 
     # -- packets ---------------------------------------------------------------------------------------------
 
@@ -179,9 +211,11 @@ class PacketEvents:
                 clock = value
         if number not in self._sequences and len(self._sequences) >= MOST_SEQUENCES:
             raise WireError(f"more than {MOST_SEQUENCES:,} sequences")
-        sequence = self._sequences.setdefault(number, Sequence())
-        if flags & CLEARED:
-            self._sequences[number] = sequence = Sequence(is_usable=True, thread=sequence.thread)
+        sequence = self._sequences.get(number)
+        if sequence is None or flags & CLEARED:
+            thread = None if sequence is None else sequence.thread
+            sequence = Sequence(SequenceTexts(self.budget), bool(flags & CLEARED), thread=thread)
+            self._sequences[number] = sequence
         if flags & NEEDS and not sequence.is_usable:
             self.pass_over("packet whose names were lost before it")
             return
@@ -220,12 +254,15 @@ class PacketEvents:
 
     def _unpacked(self, message: bytes) -> Iterator[bytes]:
         inflater = zlib.decompressobj()
-        text = inflater.decompress(message, LONGEST_PACKET)
-        if inflater.unconsumed_tail:
-            self.pass_over("packed packets of more than 64 MiB")
+        most = min(LONGEST_PACKET, self.budget.left_to_unpack())
+        text = inflater.decompress(message, most) if most > 0 else b""
+        self.budget.unpacked += len(text)
+        if not inflater.eof:
+            fault = "of too many bytes" if most <= len(text) else "that are cut off"
+            self.pass_over(f"packed packets {fault}")
         for tag, packet in fields(text):
             if tag == 1 and isinstance(packet, bytes):
-                yield from self.of(packet, is_packed=True)
+                yield from self._each(packet, is_packed=True)
 
     # -- tracks ----------------------------------------------------------------------------------------------
 
@@ -246,7 +283,7 @@ class PacketEvents:
                 case 5, int():
                     parent = value
                 case ((2 | 10 | 13), bytes()):
-                    name = utf8_text(value)
+                    name = referred_text(value)
                 case ((3 | 4 | 8 | 14), bytes()):
                     parts[tag] = value
         track = self._track(uuid)
@@ -291,14 +328,14 @@ class PacketEvents:
         track = self._track(uuid)
         if track.lane_ids:
             return track.lane_ids, []
-        if track.overlaps and track.parent in self._tracks:
+        if track.overlaps and track.parent in self._tracks and not self._tracks[track.parent].overlaps:
             track.lane_ids, names = self._lane_ids_of(track.parent)
             return track.lane_ids, names
-        above, seen = track, {uuid}
-        top = uuid
-        while above.pid is None and above.parent in self._tracks and above.parent not in seen:
+        above, top = track, uuid
+        for _ in range(DEEPEST_TRACK):
+            if above.pid is not None or above.parent not in self._tracks:
+                break
             top = above.parent
-            seen.add(top)
             above = self._tracks[top]
         names = []
         pid: int | str = f"track {top}" if above.pid is None else above.pid
@@ -362,8 +399,12 @@ class PacketEvents:
     ) -> Iterator[bytes]:
         """Yield a slice with its duration at its end: begins and ends of one thread could not be paired."""
         if event.kind == BEGIN:
-            flows = list(self._flow_ends(event, head[head.index(b'"pid":') :]))
+            self.budget.write(len(head) + len(rest))  # held until it ends
+            flows: list[bytes] = []
             track.open.append((time, head + rest, flows))
+            for flow in self._flow_ends(event, head[head.index(b'"pid":') :]):
+                self.budget.write(len(flow))
+                flows.append(flow)
         elif track.open:
             start, text, flows = track.open.pop()
             yield b'{"ph":"X","dur":%b,%b' % (micros(time - start), text)
@@ -378,7 +419,7 @@ class PacketEvents:
 
     def _changed(self, uuid: int, event: TrackEvent, stamp: bytes, rest: bytes) -> Iterator[bytes]:
         """Yield the end of a track's state so far, and the beginning of the next unless it has no name."""
-        track = self._tracks[uuid]
+        track = self._track(uuid)
         if track.state:
             yield b'{"ph":"E",%b}' % stamp
         track.state = event.name if event.name not in (b"", b'""') else b""
@@ -396,7 +437,7 @@ class PacketEvents:
             phase = b"t" if number in self._flows else b"s"
             self._flows[number] = None
             if len(self._flows) > FLOWS_HELD:
-                del self._flows[next(iter(self._flows))]
+                self._flows.popitem(last=False)
             yield b'{"ph":"%b","bp":"e","name":"flow","cat":"flow","id":%d,%b}' % (phase, number, stamp)
         for number in event.ending_flows:
             if not event.keeps_flows:
@@ -445,7 +486,7 @@ def _order(message: tuple[int, bytes]) -> int:
 
 def _take_defaults(message: bytes, sequence: Sequence) -> None:
     """Take a TracePacketDefaults: the usual clock, track and counters of a sequence."""
-    sequence.track, sequence.counters, sequence.double_counters, sequence.clock = 0, (), (), 0
+    sequence.track, sequence.counters, sequence.double_counters, sequence.clock = 0, [], [], 0
     for tag, value in fields(message):
         if tag == 58 and isinstance(value, int):
             sequence.clock = value
@@ -454,9 +495,9 @@ def _take_defaults(message: bytes, sequence: Sequence) -> None:
                 if part == 11 and isinstance(number, int):
                     sequence.track = number
                 elif part == 31:
-                    sequence.counters += tuple(packed_numbers(number))
+                    sequence.counters += packed_numbers(number)
                 elif part == 45:
-                    sequence.double_counters += tuple(packed_numbers(number))
+                    sequence.double_counters += packed_numbers(number)
 
 
 def _owner(tag: int, message: bytes) -> tuple[int, int | None, list[bytes]]:

@@ -29,11 +29,11 @@ TYPES = {"B": BEGIN, "E": END}
 class Sequence:
     """What the packets of one sequence refer to."""
 
-    interned: SequenceTexts = field(default_factory=SequenceTexts)
+    interned: SequenceTexts
     is_usable: bool = False  # since names were last cleared
     track: int = 0
-    counters: tuple[int, ...] = ()
-    double_counters: tuple[int, ...] = ()
+    counters: list[int] = field(default_factory=list)
+    double_counters: list[int] = field(default_factory=list)
     thread: tuple[int, int] | None = None  # pid and tid where a descriptor without a track says so
     values: dict[int, int] = field(default_factory=dict)  # by track the sum of an incremental counter
     clock: int = 0
@@ -54,14 +54,14 @@ class TrackEvent:
     value: float | None = None
     absolute_us: int | None = None
     delta_us: int | None = None
-    categories: tuple[str, ...] = ()
-    flows: tuple[int, ...] = ()
-    ending_flows: tuple[int, ...] = ()
+    categories: list[str] = field(default_factory=list)
+    flows: list[int] = field(default_factory=list)
+    ending_flows: list[int] = field(default_factory=list)
     keeps_flows: bool = False  # those that end here may end elsewhere, too
-    counters: tuple[int, ...] = ()
-    counts: tuple[int, ...] = ()
-    double_counters: tuple[int, ...] = ()
-    double_counts: tuple[float, ...] = ()
+    counters: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    double_counters: list[int] = field(default_factory=list)
+    double_counts: list[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, message: bytes, sequence: Sequence) -> TrackEvent:
@@ -80,27 +80,25 @@ class TrackEvent:
                 case 23, bytes():
                     event.name = encoded(utf8_text(value))
                 case 3, _:
-                    event.categories += tuple(
-                        interned.categories.get(at, f"category {at}") for at in packed_numbers(value)
-                    )
+                    event.categories += map(interned.category, packed_numbers(value))
                 case 22, bytes():
-                    event.categories += (utf8_text(value),)
+                    event.categories.append(utf8_text(value))
                 case 30, int():
                     event.value = signed_number(value)
                 case 44, int():
                     event.value = double(value)
                 case ((47 | 36), _):
-                    event.flows += tuple(_flow_ids(tag, value))
+                    event.flows += _flow_ids(tag, value)
                 case ((48 | 42), _):
-                    event.ending_flows += tuple(_flow_ids(tag, value))
+                    event.ending_flows += _flow_ids(tag, value)
                 case 31, _:
-                    event.counters += tuple(packed_numbers(value))
+                    event.counters += packed_numbers(value)
                 case 12, _:
-                    event.counts += tuple(map(signed_number, packed_numbers(value)))
+                    event.counts += map(signed_number, packed_numbers(value))
                 case 45, _:
-                    event.double_counters += tuple(packed_numbers(value))
+                    event.double_counters += packed_numbers(value)
                 case 46, _:
-                    event.double_counts += tuple(map(double, _fixed(value)))
+                    event.double_counts += map(double, _fixed(value))
                 case 16, int():
                     event.absolute_us = signed_number(value)
                 case 1, int():
@@ -139,8 +137,7 @@ class TrackEvent:
             texts.append(b'"bp":"e",')
         if isinstance(number := parts.get(8), int) and parts.get(13) in (1, 2, 3):  # in, out, both
             self.keeps_flows = parts[13] == 1  # several slices may end one
-            self.flows += () if self.keeps_flows else (signed_number(number),)
-            self.ending_flows += (signed_number(number),) if self.keeps_flows else ()
+            (self.ending_flows if self.keeps_flows else self.flows).append(signed_number(number))
         if isinstance(reach := parts.get(14), int) and reach in (1, 2, 3):
             texts.append(b'"s":"%b",' % b"gpt"[reach - 1 : reach])
         self.legacy = b"".join(texts)

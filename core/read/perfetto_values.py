@@ -9,14 +9,57 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 SIGN = 1 << 63
+MOST_UNPACKED, MOST_WRITTEN = 64, 256
+"""So many times the bytes of the file may packed packets unpack to, and its JSON take. Recorders pack 5 to 10
+times, and JSON takes 5 to 20 times as much as packets that refer to names.
+"""
+LONGEST_REFERRED = 4096
+"""Characters of a text that events refer to by number, as it is written for each of them."""
 
 
 class WireError(ValueError):
     """What stands there is no message."""
+
+
+class Budget:
+    """What the packets of a file may come to, measured by the bytes read of it so far."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.unpacked = 0
+        self.written = 0
+        self.referred = 0
+        """Bytes of the texts that the packet at hand refers to, not written yet."""
+
+    def left_to_unpack(self) -> int:
+        return MOST_UNPACKED * self.read - self.unpacked
+
+    def refer(self, size: int) -> None:
+        """Take note of a text that will be written. Raises WireError where that would be too much."""
+        self.referred += size
+        self._check(self.referred)
+
+    def write(self, size: int) -> None:
+        """Take note of text that is written. Raises WireError where that is too much."""
+        self._check(size)
+        self.written += size
+
+    def _check(self, size: int) -> None:
+        if self.written + size > MOST_WRITTEN * self.read:
+            raise WireError(f"more than {MOST_WRITTEN} times the file's size as JSON")
+
+
+def referred_text(data: bytes) -> str:
+    """Return a text that events refer to: of a long one the begin, its length and a checksum of all of it."""
+    text = utf8_text(data)
+    if len(text) <= LONGEST_REFERRED:
+        return text
+    return f"{text[:LONGEST_REFERRED]}… ({len(text):,} characters, {zlib.crc32(data):08x})"
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -115,13 +158,14 @@ KEYS = {
 class SequenceTexts:
     """The texts that the packets of one sequence refer to by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
         self.names: dict[int, bytes] = {}  # JSON
         self.categories: dict[int, str] = {}
         self.keys: dict[int, str] = {}
         self.texts: dict[int, str] = {}
         self.locations: dict[int, dict[str, Any]] = {}
-        self.remembered: dict[bytes, tuple[str, Any]] = {}
+        self.remembered: dict[bytes, tuple[str, Any, int]] = {}
 
     def take(self, message: bytes) -> None:
         """Take an InternedData. Raises WireError."""
@@ -137,7 +181,7 @@ class SequenceTexts:
             number, text = parts.get(1, 0), parts.get(2, b"")
             if not isinstance(number, int):
                 continue
-            words = utf8_text(text) if isinstance(text, bytes) else ""
+            words = referred_text(text) if isinstance(text, bytes) else ""
             match tag:
                 case 1:
                     self.categories[number] = words
@@ -152,32 +196,50 @@ class SequenceTexts:
                 case _:
                     self.locations[number] = source_place(value)
 
+    def category(self, number: int) -> str:
+        return self._referred(self.categories.get(number, f"category {number}"))
+
+    def key(self, number: int) -> str:
+        return self._referred(self.keys.get(number, f"key {number}"))
+
+    def text(self, number: int) -> str:
+        return self._referred(self.texts.get(number, f"text {number}"))
+
+    def location(self, number: int) -> dict[str, Any]:
+        location = self.locations.get(number, {})
+        self.budget.refer(sum(len(text) for text in location.values() if isinstance(text, str)))
+        return location
+
+    def _referred(self, text: str) -> str:
+        self.budget.refer(len(text))
+        return text
+
 
 def annotation_json(parts: Iterable[tuple[int, int | bytes]], interned: SequenceTexts) -> bytes:
     """Return the fields of a TrackEvent that become arguments as a JSON object, nothing for none. Fields that
     are not known keep their number, so that nothing is lost in silence.
     """
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, list[Any]] = {}
     for tag, value in parts:
         if tag == 4 and isinstance(value, bytes):
             key, one = _remembered(value, interned)
-            arguments[key] = _merged(arguments[key], one) if key in arguments else one
+            arguments.setdefault(key, []).append(one)
         elif tag == 34 and isinstance(value, int):
-            arguments["source"] = interned.locations.get(value, {})
+            arguments["source"] = [interned.location(value)]
         elif tag == 33 and isinstance(value, bytes):
-            arguments["source"] = source_place(value)
+            arguments["source"] = [source_place(value)]
         else:
             key = KEYS.get(tag, f"field {tag}")
             text = utf8_text(value) if tag == 53 and isinstance(value, bytes) else None
-            arguments[key] = text or (value if isinstance(value, int) else f"{len(value):,} bytes")
-    return encoded(arguments) if arguments else b""
+            arguments[key] = [text or (value if isinstance(value, int) else f"{len(value):,} bytes")]
+    return encoded(_merged_each(arguments)) if arguments else b""
 
 
 def source_place(message: bytes) -> dict[str, Any]:
     """Return the file, function and line of a SourceLocation."""
     keys = {2: "file", 3: "function", 4: "line"}
     return {
-        keys[tag]: value if isinstance(value, int) else utf8_text(value)
+        keys[tag]: value if isinstance(value, int) else referred_text(value)
         for tag, value in fields(message)
         if tag in keys
     }
@@ -186,23 +248,27 @@ def source_place(message: bytes) -> dict[str, Any]:
 def _remembered(message: bytes, interned: SequenceTexts) -> tuple[str, Any]:
     known = interned.remembered.get(message)
     if known is None:
-        known = _annotation(message, interned, 0)
+        before = interned.budget.referred
+        key, value = _annotation(message, interned, 0)
         if len(interned.remembered) >= REMEMBERED:
             interned.remembered.clear()
         if len(message) <= LONGEST:
-            interned.remembered[message] = known
-    return known
+            interned.remembered[message] = key, value, interned.budget.referred - before
+        return key, value
+    key, value, size = known
+    interned.budget.refer(size)
+    return key, value
 
 
 def _annotation(message: bytes, interned: SequenceTexts, depth: int) -> tuple[str, Any]:
     name = ""
     value: Any = None
-    entries: dict[str, Any] | None = None
+    entries: dict[str, list[Any]] = {}
     items: list[Any] | None = None
     for tag, part in fields(message):
         match tag, part:
             case 1, int():
-                name = interned.keys.get(part, f"key {part}")
+                name = interned.key(part)
             case 10, bytes():
                 name = utf8_text(part)
             case 2, int():
@@ -216,7 +282,7 @@ def _annotation(message: bytes, interned: SequenceTexts, depth: int) -> tuple[st
             case 6, bytes():
                 value = utf8_text(part)
             case 17, int():
-                value = interned.texts.get(part, f"text {part}")
+                value = interned.text(part)
             case 7, int():
                 value = hex(part)
             case 8, bytes():
@@ -225,14 +291,13 @@ def _annotation(message: bytes, interned: SequenceTexts, depth: int) -> tuple[st
                 value = _json(part)
             case 11, bytes() if depth < DEEPEST:
                 key, one = _annotation(part, interned, depth + 1)
-                entries = {} if entries is None else entries
-                entries[key] = _merged(entries[key], one) if key in entries else one
+                entries.setdefault(key, []).append(one)
             case 12, bytes() if depth < DEEPEST:
                 items = [] if items is None else items
                 items.append(_annotation(part, interned, depth + 1)[1])
             case ((11 | 12 | 14), bytes()):
                 value = f"{len(part):,} bytes"
-    return name, entries if entries is not None else items if items is not None else value
+    return name, _merged_each(entries) if entries else items if items is not None else value
 
 
 def _nested(message: bytes, depth: int) -> Any:
@@ -261,16 +326,27 @@ def _nested(message: bytes, depth: int) -> Any:
     return dict(zip(keys, values)) if kind == 1 else items if kind == 2 else leaf
 
 
-def _merged(first: Any, second: Any) -> Any:
-    """Return two values of one name as one: dictionaries and lists are joined, of others the later counts."""
-    if isinstance(first, dict) and isinstance(second, dict):
-        both = dict(first)
-        for key, value in second.items():
-            both[key] = _merged(both[key], value) if key in both else value
-        return both
-    if isinstance(first, list) and isinstance(second, list):
-        return [*first, *second]
-    return second
+def _merged_each(values: dict[str, list[Any]]) -> dict[str, Any]:
+    return {key: _merged(several) for key, several in values.items()}
+
+
+def _merged(values: Sequence[Any]) -> Any:
+    """Return the values of one name as one: dictionaries and lists are joined with those of their kind right
+    before them, of others the last counts. Time is linear in what they hold.
+    """
+    last = values[-1]
+    if len(values) == 1 or not isinstance(last, (dict, list)):
+        return last
+    begin = len(values)
+    while begin and isinstance(values[begin - 1], type(last)):
+        begin -= 1
+    if isinstance(last, list):
+        return [item for one in values[begin:] for item in one]
+    entries: dict[str, list[Any]] = {}
+    for one in values[begin:]:
+        for key, value in one.items():
+            entries.setdefault(key, []).append(value)
+    return _merged_each(entries)
 
 
 def _json(text: bytes) -> Any:

@@ -35,8 +35,8 @@ class TextSource:
         return None
 
     def read_into(self, buffer: U8, offset: int) -> int:
-        """Fill `buffer` with the text at `offset`; return how much there was, less only at its end. ValueError
-        before `start`: a mark there is no text.
+        """Fill `buffer` with the text at `offset`; return how much there was, less only at its end. Raises
+        ValueError before `start`: a mark is no text.
         """
         if offset < self.start:
             raise ValueError(f"at {offset} there is no text yet")

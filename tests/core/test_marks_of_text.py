@@ -67,11 +67,11 @@ def test_a_mark_changes_nothing_wherever_the_text_is_damaged(
         marked.write_bytes(PACKINGS[packing](MARK + text))
         chunk_size = CHUNK_SIZES[number % len(CHUNK_SIZES)]
         expected = reading_of(plain, 1 << 24, decoder)
-        shown = reading_of(marked, chunk_size, decoder, len(MARK))
+        result = reading_of(marked, chunk_size, decoder, len(MARK))
         if isinstance(expected, str):
-            assert shown == expected.replace("plain.json", "marked.json"), text
+            assert result == expected.replace("plain.json", "marked.json"), text
         else:
-            assert shown == expected, (chunk_size, text)
+            assert result == expected, (chunk_size, text)
 
 
 def test_nothing_is_read_before_the_text(tmp_path: Path) -> None:

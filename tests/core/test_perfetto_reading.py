@@ -18,6 +18,22 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, over
+from tests.packets import (
+    BEGIN,
+    COUNTER,
+    END,
+    INSTANT,
+    MAIN,
+    STATE,
+    described,
+    event,
+    legacy,
+    named,
+    packet,
+    process,
+    snapshot,
+    thread,
+)
 from tests.perfetto_engine import ask_perfetto, needs_engine
 from tests.tui.cli_process import tracelane_here
 from tracelane.core.demo.trace import write_demo
@@ -37,66 +53,6 @@ from tracelane.core.read.source import open_source
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 
-BEGIN, END, INSTANT, COUNTER, STATE = 1, 2, 3, 4, 5
-
-
-def packet(
-    *parts: bytes, time: int | None = None, clock: int = 0, sequence: int = 1, clears: bool = False
-) -> bytes:
-    """Return a TracePacket of a sequence."""
-    body = b"".join(parts) + number_field(10, sequence)
-    body += (number_field(8, time) if time is not None else b"") + (number_field(58, clock) if clock else b"")
-    return bytes_field(1, body + number_field(13, 1 if clears else 2))
-
-
-def event(time: int, kind: int, *parts: bytes, track: int | None = 1, name: str = "", **more: int) -> bytes:
-    """Return a packet with a TrackEvent."""
-    body = number_field(9, kind) + (b"" if track is None else number_field(11, track))
-    return packet(
-        bytes_field(11, body + (text_field(23, name) if name else b"") + b"".join(parts)), time=time, **more
-    )
-
-
-def described(uuid: int, *parts: bytes, name: str = "", parent: int = 0) -> bytes:
-    """Return a TrackDescriptor."""
-    body = number_field(1, uuid) + (text_field(2, name) if name else b"") + b"".join(parts)
-    return bytes_field(60, body + (number_field(5, parent) if parent else b""))
-
-
-def thread(pid: int, tid: int, name: str) -> bytes:
-    """Return the descriptor of a thread, within that of a track."""
-    return bytes_field(4, number_field(1, pid) + number_field(2, tid) + text_field(5, name))
-
-
-def process(pid: int, name: str) -> bytes:
-    """Return the descriptor of a process, within that of a track."""
-    return bytes_field(3, number_field(1, pid) + text_field(6, name))
-
-
-def snapshot(*clocks: tuple[int, int], main: int = 0) -> bytes:
-    """Return what clocks showed at one moment; 64 counts from stamp to stamp."""
-    readings = [
-        bytes_field(
-            1, number_field(1, clock) + number_field(2, at) + (number_field(3, 1) if clock == 64 else b"")
-        )
-        for clock, at in clocks
-    ]
-    return bytes_field(6, b"".join(readings) + (number_field(2, main) if main else b""))
-
-
-def named(tag: int, *texts: tuple[int, str]) -> bytes:
-    """Return texts to refer to: categories (1), names (2), keys (3)."""
-    return bytes_field(
-        12, b"".join(bytes_field(tag, number_field(1, n) + text_field(2, t)) for n, t in texts)
-    )
-
-
-def legacy(phase: str, *parts: bytes) -> bytes:
-    """Return the older description of an event."""
-    return bytes_field(6, number_field(2, ord(phase)) + b"".join(parts))
-
-
-MAIN = packet(described(1, thread(5, 7, "main")), clears=True)
 CASES: dict[str, tuple[Sequence[bytes], Sequence[Sequence[Any]], str]] = {
     # packets; (phase, name, ns, pid, tid, arguments or None) of each event but metadata; words of the problem
     "slices": (
