@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -335,6 +336,40 @@ def test_work_of_a_graph_follows_its_work(tmp_path: Path) -> None:
         "b",
         "c",
     ]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("is_graph", [True, False])
+def test_a_stream_without_gaps_has_no_queue_wait(seed: int, is_graph: bool, tmp_path: Path) -> None:
+    """Whatever their stamps are apart by, up to 0.7 µs, kernels that run one after the other release each
+    other: all of them are on the path, and a millisecond less of one makes the whole a millisecond shorter.
+    """
+    pick = random.Random(seed)
+    events = [complete(0, 3, "cudaGraphLaunch", "cuda_runtime", args={"correlation": 1})] * is_graph
+    at = 10.0
+    for number in range(40):
+        dur = pick.choice([2, 15, 130, 2000])
+        early = round(pick.uniform(0, 0.7), 3) if number else 0
+        args = {"correlation": 1 if is_graph else 100 + number, "stream": 7, "device": 0}
+        events.append(
+            complete(round(at - early, 3), dur + early, f"k{number}", "kernel", pid=0, tid=7, args=args)
+        )
+        if not is_graph:
+            events.append(complete(number * 0.2, 0.1, **LAUNCH, args={"correlation": 100 + number}))
+        at += dur
+    trace = trace_of_events(events, tmp_path)
+    segments = path_of(trace)
+    assert "queue_wait" not in {row[0] for row in segments}
+    assert [row[1] for row in segments if row[0] == "kernel"] == [f"k{number}" for number in range(40)]
+    whole, without = length(trace, "k39")
+    long = next(int(event["dur"]) for event in events if event["name"] == "k39")
+    assert whole - without == pytest.approx(long, abs=1)
+
+
+def test_what_overlaps_for_long_did_not_release(tmp_path: Path) -> None:
+    """Work that runs beside other work of its stream waited for its launch, not for that."""
+    events = [*launched(0, 5, 100, 1, "long"), *launched(50, 53, 100, 2, "beside")]
+    assert ("launch_delay", "beside", 3_000, "launch", False) in path_of(trace_of_events(events, tmp_path))
 
 
 def test_threads_hand_over(tmp_path: Path) -> None:
