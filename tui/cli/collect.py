@@ -19,11 +19,6 @@ from .opened import TraceOptions
 def run_collect(
     options: TraceOptions, store: str, shard: str | None, cluster: str | None, with_index: bool
 ) -> None:
-    """Summarise each rank's trace into a store, which then opens as a trace does: `tracelane STORE`.
-
-    Traces and store may be folders or URLs. Running it again reads only what the store lacks. The exit code
-    is 1 if a trace could not be read; each is named.
-    """
     if shard and cluster:
         raise UsageError("--shard and --cluster both share out the work: give one of them")
     engine: Engine = one_after_another

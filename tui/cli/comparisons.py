@@ -87,16 +87,6 @@ TREE_ROWS = 40
 
 
 def run_diff(options: TraceOptions, as_tree: bool) -> None:
-    """Say what changed from A to B: metrics, steps, categories, ops, modules and kernels, the worst first.
-
-    --fail-above checks the time of kernels (without copies and memsets), or what --metric names. A rise
-    within the noise does not fail; the noise is that of the steps, or of three or more earlier runs (A A A
-    B). Where nothing repeats, only the share decides.
-
-    A side is a trace, a step of it (A:step=4, A:step=nth:-1), a range (A:+10ms..+20ms), or a file that
-    `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers. --run,
-    --capture, --rank and --step-name are for all sides.
-    """
     threshold = Threshold.of(options.names, options.fail_above, options.min_time)
     sides, limit = options.traces, options.limit
     if len(sides) < 2:
@@ -196,13 +186,6 @@ def run_check(
     file: str | None,
     baselines: tuple[str, ...],
 ) -> None:
-    """Check a trace against limits and earlier runs: exit code 0 if all hold, 1 if not, 2 if unreadable.
-
-    `tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A limit fails if the
-    trace lacks its metric. With --baseline, --fail-above 5% fails where the time of kernels (or what --metric
-    names) rose by more than that, and by more than its noise: that of three and more baselines, else of the
-    steps.
-    """
     limits = [
         *(parse_limit(text, at_most=True) for text in most),
         *(parse_limit(text, at_most=False) for text in least),
@@ -281,13 +264,6 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 def run_history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) -> None:
-    """Show metrics over many summaries, as a table and a plot: each against the median of those before it.
-
-    DIR is a folder of files that `tracelane summary TRACE --json` wrote; you can also name files. They are
-    ordered by name, with numbers by value. From the fourth run on it says whether a change is more than
-    noise. Without --metric it is the first of kernels.time, step.wall.median, ops.self_cpu that exists.
-    --limit has only the last runs; all count for the noise.
-    """
     names = options.names
     for name in names:
         metric_group_of(name)

@@ -22,11 +22,6 @@ VARIABLE = "_TRACELANE_COMPLETE"
 
 
 def run_completion(shell: str) -> None:
-    """Print a script with which a shell completes commands, options, lanes, steps and metrics; man: the
-    manual page.
-
-    Lanes and steps are those of the first trace on the line, once it has an index.
-    """
     commands = click.get_current_context().find_root().command
     assert isinstance(commands, click.Group)
     if shell == "man":

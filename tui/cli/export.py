@@ -23,13 +23,6 @@ from .opened import TraceOptions
 
 
 def run_export(options: TraceOptions, out: Path) -> None:
-    """Write a trace, or a part of it, for other programs; the name of the file says for which.
-
-    .pftrace: Perfetto, with tracks, flows, counters and arguments. .speedscope.json: speedscope, a profile
-    per lane. .folded: stacks for flamegraph.pl. .sqlite: the views of `tracelane sql` as tables. .parquet:
-    the slices (needs pyarrow or duckdb). .html: a page with pictures and tables. .json.gz, .json: the trace's
-    own events, byte by byte.
-    """
     write = writer_of(out)
     scope = options.scope()
     with ProgressBar(out.name) as progress:
@@ -38,7 +31,6 @@ def run_export(options: TraceOptions, out: Path) -> None:
 
 
 def run_cut(options: TraceOptions, out: Path) -> None:
-    """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
     options = options.with_window_of_step()
     if options.begin is None and options.end is None:
         raise UsageError("say what to cut: --from TIME and --to TIME, or --step 4")
@@ -82,10 +74,6 @@ def _cut_text(done: Cut, out: Path) -> str:
 
 
 def run_demo(out: Path, no_open: bool) -> None:
-    """Write a small AIU trace of two ranks, and the aiu-smi log of their cards, and open it.
-
-    Three training steps of a transformer; the files are the same, byte for byte, everywhere.
-    """
     paths = write_demo(out)
     for path in paths:
         print_text(safe(str(path)), error=not no_open)

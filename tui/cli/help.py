@@ -1,9 +1,8 @@
-"""What help says besides options: commands by the question that they answer, with examples; and --version."""
+"""What help says besides options: commands by the question that they answer, exit codes; and --version."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,20 +11,14 @@ import click
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
-from .commands import COMMANDS, home_of
+from .commands import COMMANDS
 from .options import HELD, LOGS, OPTIONS, VERDICT
 
 if TYPE_CHECKING:
     from tracelane.core.tables.analysis import Analysis
 
-_GROUPS: Mapping[str, Sequence[str]] = {
-    "Look": ("view", "info", "chain", "slices", "telemetry", "sql"),
-    "Where does the time go?": ("report",),
-    "Several ranks": ("collect",),
-    "Compare, and CI": ("diff", "check", "history"),
-    "Files": ("index", "cut", "export", "cache", "demo", "completion"),
-}
-"""Commands that are no analyses; those of analyses say their group and examples in the registry."""
+GROUPS = ("Look", "Where does the time go?", "Several ranks", "Compare, and CI", "Files")
+"""The questions that commands answer, in the order of help; each command names its own."""
 OTHERS = "Others"
 OWN = frozenset((*LOGS, *HELD, *VERDICT))
 """Options of the table that only few commands have."""
@@ -45,57 +38,11 @@ EXIT_CODES: Mapping[int, str] = {
     141: "the program that reads the output closed it, as `head` does",
 }
 """What every command ends with."""
-_EXAMPLES: Mapping[str, Sequence[str]] = {
-    "view": ("tracelane trace.json", "tracelane rank*.json --smi smi.log"),
-    "info": ("tracelane info trace.json", "tracelane info trace.json --json"),
-    "chain": ("tracelane chain trace.json --name matmul", "tracelane chain trace.json --name matmul --json"),
-    "slices": (
-        "tracelane slices trace.json --where 'dur>1ms'",
-        "tracelane slices trace.json --step 4 --format csv -o step4.csv",
-    ),
-    "telemetry": (
-        "tracelane telemetry trace.json --smi smi.log",
-        "tracelane telemetry trace.json --smi smi.log --by step --json",
-    ),
-    "sql": (
-        'tracelane sql trace.json "select name, sum(dur) from slices group by 1 order by 2 desc limit 5"',
-        "tracelane sql trace.json --file query.sql --format csv",
-    ),
-    "report": ("tracelane report trace.json -o report.md", "tracelane report trace.json --bundle report.zip"),
-    "collect": (
-        "tracelane collect traces/ -o store",
-        "srun tracelane collect traces/ -o store --shard $SLURM_PROCID/$SLURM_NTASKS",
-    ),
-    "diff": (
-        "tracelane diff before.json after.json",
-        "tracelane diff before.json after.json --fail-above 3%",
-    ),
-    "check": (
-        "tracelane check trace.json --max step.wall.median=250ms",
-        "tracelane check trace.json --baseline before.json --fail-above 5% --junit result.xml",
-    ),
-    "history": ("tracelane history summaries/", "tracelane history summaries/ --metric kernels.time"),
-    "index": ("tracelane index trace.json.gz", "tracelane index traces/ --threads 2"),
-    "cut": (
-        "tracelane cut trace.json --step 4 -o step4.json",
-        "tracelane cut trace.json --from +1ms --to +2ms -o part.json.gz",
-    ),
-    "export": (
-        "tracelane export trace.json -o trace.pftrace",
-        "tracelane export trace.json --from step:4 --to step:5 -o part.speedscope.json",
-    ),
-    "cache": ("tracelane cache list", "tracelane cache clear --older-than 30d"),
-    "demo": ("tracelane demo", "tracelane demo --out demo"),
-    "completion": (
-        'eval "$(tracelane completion bash)"',
-        "tracelane completion fish > ~/.config/fish/completions/tracelane.fish",
-    ),
-}
 
 
 def examples_of(name: str) -> Sequence[str]:
     """Return command lines that show what a command is good for."""
-    return _EXAMPLES[name] if name in COMMANDS else _analysis(name).examples
+    return COMMANDS[name].examples if name in COMMANDS else _analysis(name).examples
 
 
 def _analysis(name: str) -> Analysis:
@@ -111,25 +58,20 @@ def by_question(names: Sequence[str]) -> dict[str, list[str]]:
     """
     from tracelane.core.tables.registry import ANALYSES
 
-    groups = {
-        title: [*own, *(row.command for row in ANALYSES if row.group == title)]
-        for title, own in _GROUPS.items()
-    }
+    of_rows = [(row.name, row.group) for row in COMMANDS.values()]
+    of_rows += [(row.command, row.group) for row in ANALYSES]
+    groups = {title: [name for name, group in of_rows if group == title] for title in GROUPS}
     known = {name for group in groups.values() for name in group}
-    if unknown := known - {*names} | {row.group for row in ANALYSES if row.group} - {*groups}:
+    titles = {group for _, group in of_rows if group}
+    if unknown := known - {*names} | titles - {*groups}:
         raise ValueError(f"help names what there is not: {', '.join(sorted(unknown))}")
     groups[OTHERS] = [name for name in names if name not in known]
     return {title: group for title, group in groups.items() if group}
 
 
 def help_text(name: str) -> str:
-    """Return the help of a command: of an analysis that of its row, else what its function says, read without
-    loading what its module imports.
-    """
-    if name not in COMMANDS:
-        return _analysis(name).help
-    module = Path(__file__).with_name(f"{home_of(name)}.py").read_text("utf-8")
-    return cleandoc(module.partition(f"def run_{name}(")[2].split('"""', 2)[1])
+    """Return the help of a command."""
+    return COMMANDS[name].help if name in COMMANDS else _analysis(name).help
 
 
 def first_sentence(text: str) -> str:

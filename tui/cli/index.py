@@ -40,10 +40,6 @@ INDEXES = TableSchema(
 
 
 def run_index(options: TraceOptions) -> None:
-    """Read a trace and keep its index, so that it opens at once later.
-
-    Of a folder, all captures are read, unless --capture chooses one.
-    """
     from tracelane.core.tables.table import Table, Tables  # numpy, which no reader of a file waits for
 
     (trace,) = options.traces
@@ -87,7 +83,6 @@ CACHED = TableSchema(
 
 
 def run_cache() -> None:
-    """List or clear the indexes kept of traces opened before."""
     ctx = click.get_current_context()
     if ctx.invoked_subcommand is None and isinstance(ctx.command, click.Group):
         ctx.invoke(ctx.command.commands["list"])

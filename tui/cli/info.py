@@ -35,11 +35,6 @@ from .printing import Printout, arranged, as_text, print_output
 
 
 def run_info(options: TraceOptions) -> None:
-    """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
-
-    Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads here: the
-    native core or plain Python; both make the same index. JSON is an object per file, a line each.
-    """
     (trace,), opened = options.traces, options.of_all_captures.read()
     scanner = scanner_name(options.index_options.decoder)
     # A file as it was typed; of a folder which file it is.
@@ -56,14 +51,6 @@ def run_info(options: TraceOptions) -> None:
 
 
 def run_telemetry(options: TraceOptions, by: str | None) -> None:
-    """Report what telemetry logs hold, how their clocks fit a trace, and the trace's own counters.
-
-    Without --smi it reads the aiu-smi logs beside the trace. With --by step: power, energy, busy time and
-    temperature of each step; with --step, or --from and --to: of that range, or of its steps. With --by
-    kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all. --sort,
-    --limit and CSV are for the table of steps, kernels or the range, else for the trace's counters, else for
-    the logs.
-    """
     log_options, ranged = options.log_options, options.with_window_of_step()
     check_there((*options.traces, *options.logs))
     trace = ranged.open()

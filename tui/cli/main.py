@@ -28,6 +28,11 @@ from .help import by_question, first_sentence, help_text, with_help
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+HELP = (
+    "Show profiler traces of any size in the terminal.\n\n"
+    "`tracelane TRACE…` opens traces, as `tracelane view TRACE…` does; alone it lists what there is to open. "
+    "A file that is called like a command opens as ./info."
+)
 NEAR = 0.7
 """Likeness, from 0 to 1, from which on a word is taken for a misspelt command."""
 LEAST_BEGUN = 3
@@ -85,7 +90,8 @@ def command_names() -> tuple[str, ...]:
     """Return the names of all commands in the order of help."""
     from tracelane.core.tables.registry import BY_NAME
 
-    return (*READING, *(row.command for row in BY_NAME.values()), *MAKING)
+    analyses = (row.command for row in BY_NAME.values())
+    return (*(row.name for row in READING), *analyses, *(row.name for row in MAKING))
 
 
 def is_command(word: str) -> bool:
@@ -101,14 +107,10 @@ def _version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=CommandGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version)
 def tracelane() -> None:
-    """Show profiler traces of any size in the terminal.
-
-    `tracelane TRACE…` opens traces, as `tracelane view TRACE…` does; alone it lists what there is to open.
-    A file that is called like a command opens as ./info.
-    """
+    """Stand for what comes before a command: each is one of its own."""
 
 
 def misspelt(arguments: Sequence[str]) -> str:

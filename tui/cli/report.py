@@ -43,11 +43,6 @@ OPS = 30
 def run_report(
     options: TraceOptions, out: Path | None, bundle: Path | None, baseline: str | None, redact: bool
 ) -> None:
-    """Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
-
-    It has a picture of the iteration of median length, a summary of the aiu-smi logs (those beside the trace,
-    or --smi), and a list of what you should add by hand. Without --out and --bundle it is printed.
-    """
     for path in (out, bundle):
         if path is not None:
             check_new(path)

@@ -45,13 +45,6 @@ DRAWN = (
 
 
 def run_slices(options: TraceOptions) -> None:
-    """List slices in order of time: all of them, or those that match a filter and overlap a range.
-
-    --sort duration or --sort self lists the longest first.
-
-    A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
-    and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
-    """
     sort, limit = options.sort, options.limit
     if options.where is not None:
         parse(options.where)  # a wrong one is said before reading
@@ -85,10 +78,6 @@ MOST_DIGITS = 18
 
 
 def run_chain(options: TraceOptions, name: str, at: str | None, every: bool) -> None:
-    """Show what launched a kernel: annotation, op, launch, kernel, with the time between them.
-
-    For an op or annotation, list the kernels that were launched under it. JSON is one list.
-    """
     pattern = Pattern(name)
     pattern.check("--name")
     trace, matching, count = _matching(options, pattern, Pick(at, every, options.limit))
@@ -188,12 +177,6 @@ def run_sql(
     engine: Literal["auto", "duckdb", "sqlite"],
     timeout: float,
 ) -> None:
-    """Answer a SELECT over the views slices, ops, kernels, launches, flows, counters, steps and args('key').
-
-    arg(id, 'key') is an argument of one event, as a value. Times are whole ns, columns are listed in
-    docs/sql.md. A query only reads the trace: no files, no settings, no network. DuckDB (pip install duckdb)
-    reads the index as it is; SQLite gets a copy of the columns that the query names.
-    """
     text = _query(query, file)
     # DuckDB's bindings complain on stderr of what is not collected when the process ends.
     atexit.unregister(gc.freeze)

@@ -64,11 +64,6 @@ def run_view(
     traces_of_store: str,
     log_file: str | None,
 ) -> None:
-    """Open traces in the viewer; several are shown together.
-
-    `-` reads from standard input, a directory stands for the traces in it. --step is also taken as the range.
-    Where stdout is no terminal (or TERM is unset or dumb) one picture and a summary are printed instead.
-    """
     from tracelane.core.index.inputs import check_there
     from tracelane.core.index.opening import Gathering
 
