@@ -58,7 +58,7 @@ WAIT_EVENT = re.compile(r"StreamWaitEvent", re.IGNORECASE)
 OF_STREAM, OF_EVENT = re.compile(r"Stream|Queue"), re.compile(r"Event")
 ALL, NO_STREAM = -1, -2
 OVERLAP_NS, OVERLAP_SHARE = 1_500, 0.01
-"""Work on one stream that overlaps by at most so many ns, or such a share of the shorter, does not overlap."""
+"""Work on one stream that overlaps by so few ns, or so small a share of the shorter, does not overlap."""
 
 
 @dataclass(frozen=True, eq=False)
