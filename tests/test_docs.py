@@ -11,7 +11,7 @@ import click
 import pytest
 
 from tests.scripts import document_script
-from tracelane.core.base.errors import TracelaneError, UnreadableError, UsageError
+from tracelane.core.base.errors import IncomparableError, TracelaneError, UnreadableError, UsageError
 from tracelane.core.export.forms import FORMS
 from tracelane.core.logs.telemetry_tables import COUNTERS, TELEMETRY_KERNELS, TELEMETRY_STEPS
 from tracelane.core.python.exporting import WRITERS
@@ -101,7 +101,7 @@ def test_exit_codes_are_the_code_s() -> None:
     """docs/ci.md has all exit codes in one table, and the errors and the command line end with no other."""
     table = document_script("commands_reference").exit_code_table()
     assert table in (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-    errors = (TracelaneError, UnreadableError, UsageError)
+    errors = (TracelaneError, UnreadableError, IncomparableError, UsageError)
     ends = {main.EXIT_FAILED, main.EXIT_USAGE, main.EXIT_INTERRUPTED, main.EXIT_PIPE}
     assert {0, *ends, *(error.exit_code for error in errors)} == set(EXIT_CODES)
 

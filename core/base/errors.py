@@ -18,6 +18,12 @@ class UnreadableError(TracelaneError):
     exit_code = 2
 
 
+class IncomparableError(TracelaneError):
+    """Two runs cannot be compared: the recording of one lacks what the other has."""
+
+    exit_code = 3
+
+
 class UsageError(TracelaneError):
     """The user asks for something that does not exist."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, read_regular
 from ..read.source import Source
+from ..tables.comparable import Lack, Need, Recorded
 from ..tables.metrics import Metric
 from ..tables.schema import Unit
 from ..tables.summary import SCHEMAS, LeftOut, Summary, summary_tables
@@ -79,7 +80,20 @@ def _of_tables(whole: dict[str, Any]) -> Summary:
         {row["name"]: _metric(row["name"], row) for row in tables["metrics"]},
         {name: _table(name, tables[name], whole) for name in SCHEMAS if name in tables or name != "modules"},
         {row["table"]: _left_out(row) for row in tables["left_out"]},
+        recorded=_recorded(tables),
     )
+
+
+def _recorded(tables: dict[str, Any]) -> Recorded:
+    """Return what the recording lacks; of older summaries nothing is known."""
+    lacks = []
+    for row in tables.get("lacks", ()):
+        if row["need"] not in get_args(Need):
+            raise ValueError(f"{row['need']!r} is nothing that a metric needs")
+        counts = int(row["missing"]), int(row["total"])
+        lacks.append(Lack(str(row["trouble"]), row["need"], *counts, str(row["text"])))
+    devices = tables["totals"][0].get("devices")
+    return Recorded(tuple(lacks), None if devices is None else int(devices))
 
 
 def _metric(name: Any, row: dict[str, Any]) -> Metric:

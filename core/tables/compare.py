@@ -38,7 +38,9 @@ from .schema import Column
 from .table import ABSENT, Table, Value
 from .table_rows import Values
 
-Verdict: TypeAlias = Literal["slower", "faster", "higher", "lower", "within the noise", "noise unknown"]
+Verdict: TypeAlias = Literal[
+    "slower", "faster", "higher", "lower", "within the noise", "noise unknown", "cannot be compared"
+]
 
 LEAST = 3
 """The fewest values of a side from which its noise can be estimated."""

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.arrays import I64, sum_of
 from ..base.errors import UsageError
+from .comparable import CANNOT, Need, needs_of, reasons_of
 from .compare import (
     LEAST,
     UNKNOWN,
+    VERDICT,
     Comparison,
     RowNoise,
     Spread,
@@ -59,13 +62,14 @@ class MetricChange(NamedTuple):
     """A metric on both sides; `relative` is the change as a share of `before`, None where it has none.
 
     `noise` compares what repeats: the value of several earlier runs, else the same thing of each step; None
-    where nothing does.
+    where nothing does. With a `reason` the sides cannot be compared.
     """
 
     metric: Metric
     before: Number | None
     noise: Comparison | None = None
     runs: int = 0  # earlier runs that the noise is of; 0: it is of the steps
+    reason: str = ""  # why the sides cannot be compared
 
     @property
     def change(self) -> Number | None:
@@ -78,14 +82,18 @@ class MetricChange(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """What the noise says of the change; "noise unknown" for what does not repeat."""
+        """What the noise says of the change; "noise unknown" for what does not repeat, "cannot be compared"
+        where one side's recording lacks what the other has.
+        """
+        if self.reason:
+            return CANNOT
         verdict = UNKNOWN if self.noise is None else self.noise.verdict
         return verdict if self.metric.unit == "ns" else OF_COUNTS.get(verdict, verdict)
 
     def exceeds(self, share: float, least_ns: int = 0) -> bool:
         """Tell whether it rose by more than a share, a time also by `least_ns` and beyond its noise."""
         change, time = self.change, self.metric.unit == "ns"
-        if change is None or change <= 0 or (time and change < least_ns):
+        if self.reason or change is None or change <= 0 or (time and change < least_ns):
             return False
         if self.verdict in ("within the noise", "faster", "lower"):
             return False
@@ -93,12 +101,16 @@ class MetricChange(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A summary against the median of earlier ones; `tables` by name, the worst first (steps in order)."""
+    """A summary against the median of earlier ones; `tables` by name, the worst first (steps in order).
+
+    `reasons` say by need (`needs_of`) why what needs it cannot be compared.
+    """
 
     before: Summary
     now: Summary
     metrics: Mapping[str, MetricChange]
     tables: Mapping[str, Table]
+    reasons: Mapping[Need, str] = MappingProxyType({})
 
     def metric(self, name: str) -> MetricChange | None:
         """Return a metric on both sides, that of a row of a table too; None where no such metric can be."""
@@ -107,7 +119,8 @@ class Difference(NamedTuple):
         now, past = self.now.metric(name), self.before.metric(name)
         if now is None or past is None:
             return None
-        return MetricChange(now, past.value, *_metric_noise(name, self.before, self.now))
+        reason = _reason(now, past.value, self.before, self.now, self.reasons)
+        return MetricChange(now, past.value, *_metric_noise(name, self.before, self.now), reason)
 
 
 def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> Difference:
@@ -116,24 +129,45 @@ def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> D
     A name that a shortened summary may have left out is not called new: it counts among the others.
     """
     before = median_of_runs(earlier)
+    reasons = reasons_of([run.side for run in earlier], now.side)
     tables = {}
     for name in LEADING:
         if name in now.tables and name in before.tables:  # not made before there was such a table
             sides = _with_others(name, now, before)
             noise = _row_noise(name, before, now) if name in JUDGED else None
-            tables[name] = _ranked(name, compare(*sides, noise=noise, scope="B against A"), least_ns)
+            table = compare(*sides, noise=noise, scope="B against A")
+            if noise is not None and _row_need(name, table) in reasons:
+                table = replace(table, data={**table.data, VERDICT.key: [CANNOT] * len(table)})
+            tables[name] = _ranked(name, table, least_ns)
     metrics = {}
     for name in dict.fromkeys((*now.metrics, *before.metrics)):
         past = before.metrics.get(name)
         metric = now.metrics.get(name) or before.metrics[name]._replace(value=None)
-        metrics[name] = MetricChange(
-            metric, None if past is None else past.value, *_metric_noise(name, before, now)
-        )
-    return Difference(before, now, metrics, tables)
+        value = None if past is None else past.value
+        reason = _reason(metric, value, before, now, reasons)
+        metrics[name] = MetricChange(metric, value, *_metric_noise(name, before, now), reason)
+    return Difference(before, now, metrics, tables, reasons)
+
+
+def _reason(
+    metric: Metric, past: Number | None, before: Summary, now: Summary, reasons: Mapping[Need, str]
+) -> str:
+    """Return why a metric cannot be compared: what a recording lacks, or that one side has nothing of it."""
+    if (metric.value is None) == (past is None):
+        return "" if metric.value is None else reasons.get(needs_of(metric.name), "")
+    side = now if metric.value is None else before
+    return reasons.get(needs_of(metric.name)) or f"{side.title} lacks {metric.name}"
+
+
+def _row_need(name: str, table: Table) -> Need:
+    """Return what the column needs by which a table's rows are judged."""
+    return "device" if name == "kernels" or judged_by(name, table) == "kernel_ns" else "host"
 
 
 def history_table(summaries: Sequence[Summary], metric: str) -> Table:
-    """Return a metric of each of some runs, in order, against the median of up to BEFORE runs before it."""
+    """Return a metric of each of some runs, in order, against the median of up to BEFORE runs before it with
+    which it can be compared.
+    """
     known = [one for run in summaries if (one := run.metric(metric)) is not None]
     unit = known[-1].unit if known else "number"
     columns = (
@@ -143,6 +177,7 @@ def history_table(summaries: Sequence[Summary], metric: str) -> Table:
         Column("relative", "±%", "share", statistic=True, change=True),
         Column("verdict", "noise", "text"),
         Column("runs", "of runs", "count", detail=True),
+        Column("reason", "why not", "text", detail=True),
     )
     scope = f"{len(summaries):,} runs, each against the median of up to {BEFORE} before it"
     schema = TableSchema("history", f"History of {metric}", columns)
@@ -150,17 +185,23 @@ def history_table(summaries: Sequence[Summary], metric: str) -> Table:
 
 
 def _history(summaries: Sequence[Summary], name: str) -> Iterator[dict[str, Any]]:
-    earlier: list[Number] = []
+    earlier: list[tuple[Summary, Number]] = []
     for run in summaries:
-        row: dict[str, Any] = {"change": None, "relative": None, "verdict": "", "runs": 0}
+        row: dict[str, Any] = {"change": None, "relative": None, "verdict": "", "runs": 0, "reason": ""}
         metric = run.metric(name)
         value = None if metric is None else metric.value
-        if metric is not None and value is not None:
-            if past := earlier[-BEFORE:]:
-                noise = compare_values(past, [value]) if len(past) >= LEAST else None
-                one = MetricChange(metric, median_number(past), noise, len(past) if noise else 0)
-                row = {key: getattr(one, key) for key in row}
-            earlier.append(value)
+        need, alike = needs_of(name), earlier
+        if earlier and metric is not None:
+            alike = [one for one in earlier if need not in reasons_of([one[0].side], run.side)]
+        if earlier and (value is None or not alike):
+            reason = "" if value is None else reasons_of([earlier[-1][0].side], run.side)[need]
+            row |= {"verdict": CANNOT, "reason": reason or f"{run.title} lacks {name}"}
+        elif metric is not None and value is not None and (past := [number for _, number in alike[-BEFORE:]]):
+            noise = compare_values(past, [value]) if len(past) >= LEAST else None
+            one = MetricChange(metric, median_number(past), noise, len(past) if noise else 0)
+            row = {key: getattr(one, key) for key in row}
+        if value is not None:
+            earlier.append((run, value))
         yield {"run": run.title, "value": value, **row}
 
 

@@ -16,6 +16,7 @@ from ..base.short_names import comparable_name
 from ..base.units import about_ns, count_of
 from ..query.groups import Groups
 from ..query.lookup import category_mask
+from .comparable import CANNOT, reasons_of, side_of
 from .compare import BOTH, GONE, NEW
 from .frame import Frame
 from .frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, module_label, work_of
@@ -68,7 +69,8 @@ class _Side:
 
 def diff_trees(before: Scope, now: Scope, titles: tuple[str, str]) -> Table:
     """Return the nodes that changed, depth first and of siblings the one with most more time first; of what
-    only one side has the topmost node. Numbers are per step where both have steps. Raises Cancelled.
+    only one side has the topmost node. Numbers are per step where both have steps. The note says what
+    changed, or why the two cannot be compared. Raises Cancelled.
     """
     builder = TreeBuilder()
     a, b = _side(builder, before), _side(builder, now)
@@ -82,12 +84,16 @@ def diff_trees(before: Scope, now: Scope, titles: tuple[str, str]) -> Table:
         for side, count in zip((a, b), counts)
     ]
     rows = _rows(names, parents.tolist(), sides)
+    reasons = dict.fromkeys(reasons_of([side_of(before, titles[0])], side_of(now, titles[1])).values())
+    said = _sentence(parents, sides, (a.copies, b.copies), counts, titles[1], per_step)
+    if reasons:
+        said = f"{CANNOT}: {'; '.join(reasons)}"
     return Table.from_rows(
         TREE_CHANGES,
         f"{titles[1]} against {titles[0]}",
         rows,
         totals={"steps_a": a.steps, "steps_b": b.steps, "per": "step" if per_step else "trace"},
-        notes=(_sentence(parents, sides, (a.copies, b.copies), counts, titles[1], per_step),),
+        notes=(said,),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..base.arrays import sum_of
 from ..base.units import format_moment, format_ns
 from ..trace import Trace
 from .attribution import scope_of_step
+from .comparable import CANNOT, reasons_of, side_of
 from .compare import by_steps, compare
 from .findings.finding import Evidence, Finding, Findings
 from .findings.forms import JudgedAnswers
@@ -51,7 +53,9 @@ class PairAnswers(JudgedAnswers):
         return replace(Tables.of(*tables), origin_ns=past.origin_ns)
 
     def findings(self) -> Findings:
-        """Return one finding: how much longer B takes, with the steps that changed most."""
+        """Return one finding: how much longer B takes, with the steps that changed most; or why the runs
+        cannot be compared.
+        """
         steps = self.pair.common_steps()
         deltas = steps.deltas
         total, of_a = sum_of(deltas), sum_of(steps.lengths[:, 0])
@@ -65,6 +69,8 @@ class PairAnswers(JudgedAnswers):
             parts.append(f"{steps.title(most[0])} changed most, {format_moment(int(deltas[most[0]]), 3)}")
         for side, lonely in zip(SIDES, steps.without):
             parts += [f"{lonely:,} more steps in {side} alone"] if lonely else []
+        if reasons := self.reasons:
+            parts, total = [f"B {CANNOT} with A: {'; '.join(reasons)}"], 0
         finding = Finding(
             rule="against",
             title=AGAINST,
@@ -81,6 +87,15 @@ class PairAnswers(JudgedAnswers):
             sources=(self.pair.first,),
         )
         return Findings(AGAINST, (finding,), ())
+
+    @cached_property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the runs cannot be compared; empty where they can."""
+        a, b = (
+            side_of(Scope(run, clocks=run.clocks), name)
+            for run, name in zip((self.pair.a, self.pair.b), SIDES)
+        )
+        return tuple(dict.fromkeys(reasons_of([a], b).values()))
 
 
 def _evidence(steps: PairedSteps, at: int) -> Evidence:

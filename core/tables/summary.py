@@ -17,6 +17,7 @@ from ..base.errors import UsageError
 from ..base.short_names import comparable_name, is_short_form
 from ..query.groups import Groups, Labels, concatenated, dense
 from .attribution import step_scopes
+from .comparable import Recorded, Side, recorded
 from .compare import Spread, spread_of
 from .frame_columns import MODULE, module_label, timed_work
 from .metrics import ROW_GROUPS, ROWS, Metric, Number, metric_group_of, metrics, no_metric
@@ -24,7 +25,7 @@ from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
 from .schema import Column, TableSchema
 from .scope import Scope
 from .step_spans import step_spans
-from .table import ABSENT, Table, Tables
+from .table import ABSENT, Table, Tables, Value
 from .table_rows import Values
 
 SPREAD_COLUMNS = (
@@ -95,6 +96,18 @@ LEFT_OUT = TableSchema(
     ),
     is_drawn=False,
 )
+LACKS = TableSchema(
+    "lacks",
+    "What the recording lacks",
+    (
+        Column("trouble", "trouble", "text"),
+        Column("need", "need", "text"),
+        Column("missing", "missing", "count"),
+        Column("total", "total", "count"),
+        Column("text", "text", "text"),
+    ),
+    is_drawn=False,
+)
 LEADING = {
     "kernels": "total_ns",
     "ops": "self_cpu_ns",
@@ -123,7 +136,8 @@ class LeftOut(NamedTuple):
 class Summary:
     """One side of a comparison. `tables` are kernels, ops, modules, categories and steps; most time first.
 
-    `runs` are the summaries that it is the median of, where it is one of several.
+    `runs` are the summaries that it is the median of, where it is one of several; `recorded` is what its
+    recording lacks, of which a comparison must know.
     """
 
     title: str
@@ -132,11 +146,17 @@ class Summary:
     tables: Mapping[str, Table]
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     runs: tuple[Summary, ...] = ()
+    recorded: Recorded = field(default_factory=Recorded)
 
     @property
     def members(self) -> tuple[Summary, ...]:
         """The runs that it is the median of, itself where it is one."""
         return self.runs or (self,)
+
+    @property
+    def side(self) -> Side:
+        """What a comparison must know of it besides its numbers."""
+        return Side(self.title, self.recorded)
 
     def metric(self, name: str) -> Metric | None:
         """Return a metric by its name: one of `metrics`, or of a row of a table, as `kernel.NAME.median`.
@@ -204,6 +224,9 @@ def analyse_summary(scope: Scope, rows: int = 30) -> Tables:
 def summary_tables(summary: Summary, rows: int) -> Tables:
     """Return a summary as tables of at most so many rows."""
     short = summary.shortened(rows)
+    totals: dict[str, Value] = {"title": short.title}
+    if short.recorded.devices is not None:
+        totals["devices"] = short.recorded.devices
     metrics: dict[str, Values] = {
         "name": list(short.metrics),
         "value": [metric.value for metric in short.metrics.values()],  # as they are: whole or not, or none
@@ -215,10 +238,11 @@ def summary_tables(summary: Summary, rows: int) -> Tables:
     ]
     tables: dict[str, Callable[[], Table]] = {
         "metrics": lambda: Table.from_arrays(
-            replace(METRICS, title=short.title), short.scope, metrics, totals={"title": short.title}
+            replace(METRICS, title=short.title), short.scope, metrics, totals=totals
         ),
         **{name: partial(short.tables.__getitem__, name) for name in short.tables},
         "left_out": lambda: Table.from_rows(LEFT_OUT, short.scope, left_out),
+        "lacks": lambda: Table.from_rows(LACKS, short.scope, [one._asdict() for one in short.recorded.lacks]),
     }
     return Tables(short.scope, 0, tables)
 
@@ -233,7 +257,7 @@ def summarise(scope: Scope, title: str) -> Summary:
         "categories": _categories(scope),
         "steps": _steps(scope),
     }
-    return Summary(title, text, metrics(scope), tables)
+    return Summary(title, text, metrics(scope), tables, recorded=recorded(scope))
 
 
 def metrics_named(scope: Scope, names: Iterable[str], summary: Summary | None = None) -> dict[str, Metric]:

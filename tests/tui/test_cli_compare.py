@@ -288,7 +288,7 @@ def test_a_metric_over_runs(runs: list[Path], capsys: Capture) -> None:
     out = capsys.readouterr().out
     assert "History of kernels.calls" in out and "run14.json" in out and "run8.json" not in out
     assert main(["history", *map(str, runs[-2:]), "--format", "csv"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "run,value,change,relative,verdict,runs"
+    assert capsys.readouterr().out.splitlines()[0] == "run,value,change,relative,verdict,runs,reason"
 
 
 def test_what_is_no_history(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:

@@ -273,7 +273,7 @@ MAKING = (
         "tables.\n\n"
         "It has a picture of the iteration of median length, a summary of the aiu-smi logs (those "
         "beside the trace, or --smi), and a list of what you should add by hand. Without --out and "
-        "--bundle it is printed.",
+        "--bundle it is printed. With --baseline exit code 3 where one of both lacks what the other has.",
         "Where does the time go?",
         ("tracelane report trace.json -o report.md", "tracelane report trace.json --bundle report.zip"),
         parameters(
@@ -318,7 +318,8 @@ MAKING = (
         "more earlier runs (A A A B). Where nothing repeats, only the share decides.\n\n"
         "A side is a trace, a step of it (A:step=4, A:step=nth:-1), a range (A:+10ms..+20ms), or a "
         "file that `tracelane summary --json` wrote. Names are compared without generated hashes and "
-        "step numbers. --run, --capture, --rank and --step-name are for all sides.",
+        "step numbers. --run, --capture, --rank and --step-name are for all sides. Exit code 3: a side "
+        "lacks what the other has (lost work, a cut file), so they cannot be compared.",
         "Compare, and CI",
         ("tracelane diff before.json after.json", "tracelane diff before.json after.json --fail-above 3%"),
         parameters(
@@ -335,7 +336,7 @@ MAKING = (
     OwnCommand(
         "check",
         "Check a trace against limits and earlier runs: exit code 0 if all hold, 1 if not, 2 if "
-        "unreadable.\n\n"
+        "unreadable, 3 if a side lacks what the other has (lost work, a cut file, a device).\n\n"
         "`tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A limit "
         "fails if the trace lacks its metric. With --baseline, --fail-above 5% fails where the time "
         "of kernels (or what --metric names) rose by more than that, and by more than its noise: that "
@@ -380,7 +381,8 @@ MAKING = (
         "files. They are ordered by name, with numbers by value. From the fourth run on it says "
         "whether a change is more than noise. Without --metric it is the first of kernels.time, "
         "step.wall.median, ops.self_cpu that exists. --limit has only the last runs; all count for "
-        "the noise.",
+        "the noise. A run that lacks what others have (lost work, a cut file) is held against none of "
+        "them; exit code 3 if the last one is.",
         "Compare, and CI",
         ("tracelane history summaries/", "tracelane history summaries/ --metric kernels.time"),
         parameters(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import click
 
-from tracelane.core.base.errors import UnreadableError, UsageError
+from tracelane.core.base.errors import IncomparableError, UnreadableError, UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 from tracelane.core.export.formats import json_pieces, json_rows, json_table, text_in_unit
@@ -20,6 +20,7 @@ from tracelane.core.index.inputs import check_there
 from tracelane.core.index.opening import keep_cached
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.tables import summary_of_store
+from tracelane.core.tables.comparable import CANNOT, Need, reasons_of, side_of
 from tracelane.core.tables.compare import TEST
 from tracelane.core.tables.diff import Difference, MetricChange, difference, history_table
 from tracelane.core.tables.diff_trees import diff_trees, largest_changes
@@ -83,6 +84,8 @@ def side_options(like: TraceOptions, path: str, part: str) -> TraceOptions:
 
 
 EXCEEDED = 1
+LINES = {"ok": "ok      ", "exceeded": "EXCEEDED", CANNOT: "UNKNOWN "}
+"""How the line of a result begins."""
 TREE_ROWS = 40
 
 
@@ -115,10 +118,20 @@ def run_diff(options: TraceOptions, as_tree: bool) -> None:
     results = threshold.results(gated)
     report_results("tracelane diff", results, options.junit, options.github)
     for one in results:
-        if one.failed:
+        if one.verdict == "exceeded":
             print_text(f"tracelane: {one.text}", error=True)
     if failed:
         click.get_current_context().exit(EXCEEDED)
+    if unsure := [one.text for one in results if one.verdict == CANNOT]:
+        raise IncomparableError("; ".join(unsure))
+    if not gated:
+        raise_incomparable(result.reasons)
+
+
+def raise_incomparable(reasons: Mapping[Need, str]) -> None:
+    """Raise IncomparableError where one side's recording lacks what the other has."""
+    if reasons:
+        raise IncomparableError(f"{CANNOT}: {'; '.join(dict.fromkeys(reasons.values()))}")
 
 
 def _print_trees(options: TraceOptions) -> None:
@@ -128,12 +141,14 @@ def _print_trees(options: TraceOptions) -> None:
     before, now = (side_options(options, *part).scope() for part in parts)
     titles = [Path(side).name.partition(".")[0] for side in options.traces]
     table = diff_trees(before, now, (titles[0], titles[1]))
+    reasons = reasons_of([side_of(before, titles[0])], side_of(now, titles[1]))
     if options.form == "text":
         print_text(safe(table.notes[0]) + "\n")
         table = replace(largest_changes(table, options.limit or TREE_ROWS), notes=())
     print_output(
         Printout("diff", Tables.of(table), limit=options.limit, empty="nothing changed"), options.form
     )
+    raise_incomparable(reasons)
 
 
 def _diff_text(tables: Sequence[Table], titles: Sequence[tuple[str, str]], limit: int) -> str:
@@ -162,6 +177,7 @@ def _diff_json(result: Difference, limit: int | None, failed: list[MetricChange]
             "error": None if change.noise is None else change.noise.error,
             "noise_limit": None if change.noise is None else change.noise.limit,
             "noise_of": noise_basis(change),
+            "reason": change.reason,
         }
         for name, change in result.metrics.items()
     ]
@@ -203,12 +219,14 @@ def run_check(
     for limit in limits:
         check_unit(limit.metric, limit.typed, metrics[limit.metric].unit)
     outcomes = [(limit, metrics[limit.metric]) for limit in limits]
-    changes = []
+    changes: list[MetricChange] = []
+    reasons: Mapping[Need, str] = {}
     if earlier and here is not None:
-        changes = threshold.gated(difference(earlier, here), options.where)
+        result = difference(earlier, here)
+        changes, reasons = threshold.gated(result, options.where), result.reasons
     results = [*(limit.result(metric) for limit, metric in outcomes), *threshold.results(changes)]
-    passed = not any(result.failed for result in results)
-    lines = (safe(f"{'EXCEEDED' if one.failed else 'ok      '}  {one.text}") for one in results)
+    passed = all(result.is_kept for result in results)
+    lines = (safe(f"{LINES[one.verdict]}  {one.text}") for one in results)
     print_output(
         Printout("check", Tables.of(results_table(results, scope.text))),
         options.form,
@@ -217,7 +235,10 @@ def run_check(
     )
     report_results("tracelane check", results, options.junit, options.github)
     if not passed:
-        click.get_current_context().exit(EXCEEDED)
+        is_exceeded = any(result.verdict == "exceeded" for result in results)
+        click.get_current_context().exit(EXCEEDED if is_exceeded else IncomparableError.exit_code)
+    if not changes:
+        raise_incomparable(reasons)
 
 
 def _check_complete(limits: Sequence[Limit], baselines: Sequence[str], fail_above: str | None) -> None:
@@ -248,7 +269,8 @@ def _check_json(
             "before": one.before,
             "relative": one.relative,
             "verdict": one.verdict,
-            "kept": one not in failed,
+            "kept": one not in failed and not one.reason,
+            "reason": one.reason,
         }
         for one in changes
     ]
@@ -289,6 +311,9 @@ def run_history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) ->
         ),
         text=lambda _: ["\n\n".join(map(_history_text, tables.values()))],
     )
+    last_reasons = [one.texts("reason")[-1] for one in tables.values() if len(one)]
+    if any(last_reasons):
+        raise IncomparableError(f"{CANNOT}: {'; '.join(dict.fromkeys(filter(None, last_reasons)))}")
 
 
 def _files(paths: Sequence[str], by_time: bool) -> list[Path]:

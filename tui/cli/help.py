@@ -33,6 +33,10 @@ EXIT_CODES: Mapping[int, str] = {
         "not read a rank"
     ),
     2: "an input is missing, is no trace or cannot be read",
+    3: (
+        "two runs cannot be compared, as one recording lacks what the other has: lost work, unreadable "
+        "events, the end of the file, a device, a metric (`check`, `diff`, `history`, `report --baseline`)"
+    ),
     64: "the command line is wrong, or a limit names no metric",
     130: "interrupted with ctrl+c",
     141: "the program that reads the output closed it, as `head` does",

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 from tracelane.core.base.errors import UnreadableError, UsageError
@@ -17,22 +18,29 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.private import read_regular, reason_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import text_in_unit
+from tracelane.core.tables.comparable import CANNOT
 from tracelane.core.tables.diff import Difference, MetricChange
 from tracelane.core.tables.metrics import Metric, metric_group_of, no_metric
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import Table
-from tracelane.tui.text.diff import change_text
+from tracelane.tui.text.diff import change_text, incomparable_text
 
 from .completing import DEFAULT_METRICS
 from .options import TIMES
 
 
 class CheckResult(NamedTuple):
-    """One limit: what is held to it, what came out in words, and whether it failed."""
+    """One limit: what is held to it, what came out in words, and whether it is kept, exceeded, or cannot be
+    told.
+    """
 
     name: str
     text: str
-    failed: bool
+    verdict: Literal["ok", "exceeded", "cannot be compared"]
+
+    @property
+    def is_kept(self) -> bool:
+        return self.verdict == "ok"
 
 
 LIMITS = TableSchema(
@@ -48,10 +56,7 @@ LIMITS = TableSchema(
 
 def results_table(results: Sequence[CheckResult], scope: str) -> Table:
     """Return a row for each limit."""
-    rows = [
-        {"verdict": "exceeded" if one.failed else "ok", "metric": one.name, "result": one.text}
-        for one in results
-    ]
+    rows = [{"verdict": one.verdict, "metric": one.name, "result": one.text} for one in results]
     return Table.from_rows(LIMITS, scope, rows)
 
 
@@ -61,20 +66,22 @@ def report_results(suite: str, results: Sequence[CheckResult], junit: str | None
     """
     if github:
         for result in results:
-            if result.failed:
+            if not result.is_kept:
                 # The line is a command of the workflow: a line break or :: of a trace must not begin another.
                 text = safe(f"{suite}: {result.text}").replace("%", "%25").replace("::", ":\u200b:")
                 print_text(f"::error title={suite}::{safe(text)}", error=True)
     if junit is None:
         return
-    failures = sum(result.failed for result in results)
+    counts = Counter(result.verdict for result in results)
+    failures, errors = counts["exceeded"], counts["cannot be compared"]
     root = ElementTree.Element(
-        "testsuite", name=suite, tests=str(len(results)), failures=str(failures), errors="0"
+        "testsuite", name=suite, tests=str(len(results)), failures=str(failures), errors=str(errors)
     )
     for result in results:
         case = ElementTree.SubElement(root, "testcase", classname=suite, name=safe(result.name))
-        if result.failed:
-            ElementTree.SubElement(case, "failure", message=safe(result.text)).text = safe(result.text)
+        if not result.is_kept:
+            outcome = "failure" if result.verdict == "exceeded" else "error"
+            ElementTree.SubElement(case, outcome, message=safe(result.text)).text = safe(result.text)
         else:
             ElementTree.SubElement(case, "system-out").text = safe(result.text)
     ElementTree.indent(root)
@@ -128,7 +135,7 @@ class Limit(NamedTuple):
         return f"{self.metric} {value}, {side} {text_in_unit(column, bound)}"
 
     def result(self, metric: Metric) -> CheckResult:
-        return CheckResult(self.metric, self.text(metric), not self.is_kept(metric))
+        return CheckResult(self.metric, self.text(metric), "ok" if self.is_kept(metric) else "exceeded")
 
     def row(self, metric: Metric) -> dict[str, object]:
         bound = "max" if self.at_most else "min"
@@ -231,30 +238,21 @@ class Threshold(NamedTuple):
         return cls(names, share, least, fail_above or "")
 
     def gated(self, difference: Difference, where: str | None = None) -> list[MetricChange]:
-        """Return the metrics that are held to the share; UsageError for one that a side lacks, and where the
-        filter leaves nothing to hold to it.
+        """Return the metrics that are held to the share, also those that cannot be compared; UsageError for
+        one that there cannot be or that both sides lack, and where the filter leaves nothing to hold to it.
         """
         metrics = difference.metrics
         if self.share is None:
             return []
         if not self.names:
-            known = [name for name in DEFAULT_METRICS if name in metrics and metrics[name].change is not None]
-            if where is not None:
-                known = [
-                    name
-                    for name in known
-                    if name != NOT_FILTERED and (metrics[name].before or metrics[name].metric.value)
-                ]
-                if not known:
-                    raise UsageError(f"--fail-above has nothing to check: no kernel or op matches {where!r}")
-            return [metrics[name] for name in known[:1]]
+            return _default_changes(metrics, where)
         changes = []
         for name in self.names:
             change = difference.metric(name)
             if change is None:
                 raise no_metric(name, metrics)
-            if change.change is None:
-                raise UsageError(f"{name} cannot be compared: a side has nothing of the kind")
+            if change.change is None and not change.reason:
+                raise UsageError(f"{name} cannot be compared: no side has anything of the kind")
             changes.append(change)
         return changes
 
@@ -266,7 +264,27 @@ class Threshold(NamedTuple):
     def results(self, changes: Sequence[MetricChange]) -> list[CheckResult]:
         """Return each change as what continuous integration reads."""
         failed = self.failed(changes)
-        return [
-            CheckResult(one.metric.name, f"{change_text(one)}; {self.text} is allowed", one in failed)
-            for one in changes
-        ]
+        results = []
+        for one in changes:
+            text = f"{change_text(one)}; {self.text} is allowed"
+            if one.reason:
+                results.append(CheckResult(one.metric.name, incomparable_text(one), CANNOT))
+            else:
+                results.append(CheckResult(one.metric.name, text, "exceeded" if one in failed else "ok"))
+        return results
+
+
+def _default_changes(metrics: Mapping[str, MetricChange], where: str | None) -> list[MetricChange]:
+    """Return what is held to the share where nobody names a metric: the first that a side has. What the
+    other side lacks is never replaced by another metric: a loss would pass as one that has not changed.
+    """
+    known = [
+        metrics[name]
+        for name in DEFAULT_METRICS
+        if name in metrics and (metrics[name].before is not None or metrics[name].metric.value is not None)
+    ]
+    if where is not None:
+        known = [one for one in known if one.metric.name != NOT_FILTERED and (one.before or one.metric.value)]
+        if not known:
+            raise UsageError(f"--fail-above has nothing to check: no kernel or op matches {where!r}")
+    return known[:1]

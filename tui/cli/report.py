@@ -19,12 +19,11 @@ from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.overlay import Overlay, excerpt, read_logs
 from tracelane.core.logs.stamps import Wall
 from tracelane.core.logs.telemetry_tables import NamedRange, describe, ranges_table
-from tracelane.core.tables.diff import Difference, difference
+from tracelane.core.tables.diff import difference
 from tracelane.core.tables.findings.forms import saved_findings
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.summary import summarise
-from tracelane.core.tables.table import Table
 from tracelane.tui.actions.view import first_session, view_of
 from tracelane.tui.read_report import read_report_state
 from tracelane.tui.text.diff import compact_tables, side_titles
@@ -32,12 +31,13 @@ from tracelane.tui.text.ops_table import ops_text
 from tracelane.tui.text.picture import plain_picture
 from tracelane.tui.text.telemetry import log_text, steps_text
 
-from .comparisons import read_sides
+from .comparisons import raise_incomparable, read_sides
 from .opened import TraceOptions
 from .options import check_new
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30
+TOO_LARGE = "the trace has no steps and is too large to come along whole: choose with --from and --to"
 
 
 def run_report(
@@ -52,30 +52,29 @@ def run_report(
     telemetry = Telemetry.of(scope, options)
     example = example_of(scope)
     here = summarise(scope, options.title) if bundle or earlier else None
+    result = difference(earlier, here) if earlier and here else None
     text = report(
         scope,
         options.title,
         saved_findings(replace(scope, lanes=None, where=None)),
         Printed(_ops(scope), _picture(scope, example), telemetry.text(example)),
         _read_report(scope),
-        _against(difference(earlier, here)) if earlier and here else None,
+        None if result is None else (side_titles(result), compact_tables(result)),
     )
     hide = Redaction.of(scope.trace, _this_machine()) if redact else str
     if bundle is None or here is None:
         _write(hide(text), out)
-        return
-    texts = {"report.md": hide(text), "summary.json": hide(summary_json(here))}
-    logs = telemetry.lines(example)
-    names = write_bundle(bundle, scope.trace, example, scope.clocks, texts, logs, hide if redact else None)
-    if out is not None:
-        _write(hide(text), out)
-    print_text(safe(f"{bundle}: {', '.join(names)}"))
-    if not example.label and not any(name.startswith("trace") for name in names):
-        print_text("the trace has no steps and is too large to come along whole: choose with --from and --to")
-
-
-def _against(result: Difference) -> tuple[list[tuple[str, str]], list[Table]]:
-    return side_titles(result), compact_tables(result)
+    else:
+        texts = {"report.md": hide(text), "summary.json": hide(summary_json(here))}
+        logs, hidden = telemetry.lines(example), hide if redact else None
+        names = write_bundle(bundle, scope.trace, example, scope.clocks, texts, logs, hidden)
+        if out is not None:
+            _write(hide(text), out)
+        print_text(safe(f"{bundle}: {', '.join(names)}"))
+        if not example.label and not any(name.startswith("trace") for name in names):
+            print_text(TOO_LARGE)
+    if result is not None:
+        raise_incomparable(result.reasons)
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracelane.core.export.formats import text_in_unit
+from tracelane.core.tables.comparable import CANNOT
 from tracelane.core.tables.compare import PRESENCE, TEST, VERDICT, delta_key, relative_key
 from tracelane.core.tables.diff import CONTRIBUTION, WITH_DEVICE, Difference, MetricChange, judged_by
 from tracelane.core.tables.schema import Column, TableSchema
@@ -86,14 +87,16 @@ def metric_table(result: Difference) -> Table:
         "verdict": [noise_text(change) for change in changes],
     }
     bases = dict.fromkeys(basis for change in changes if (basis := noise_basis(change)))
-    notes = (f"noise: {TEST}; here of {', '.join(bases)}",) if bases else ()
-    return Table.from_arrays(DIFF_METRICS, "B against A", data, notes=notes)
+    notes = [f"noise: {TEST}; here of {', '.join(bases)}"] if bases else []
+    if result.reasons:
+        notes.insert(0, f"{CANNOT}: {'; '.join(dict.fromkeys(result.reasons.values()))}")
+    return Table.from_arrays(DIFF_METRICS, "B against A", data, notes=tuple(notes))
 
 
 def noise_basis(change: MetricChange) -> str:
     """Return what repeats, as "4 and 4 steps" or "5 earlier runs"; "" where nothing does."""
     noise = change.noise
-    if noise is None or noise.error is None:
+    if change.reason or noise is None or noise.error is None:
         return ""
     if change.runs:
         return f"{change.runs} earlier runs"
@@ -102,12 +105,19 @@ def noise_basis(change: MetricChange) -> str:
 
 def noise_text(change: MetricChange) -> str:
     """Return whether a change is more than noise, as "slower, ± 0.4%"; "" for what has no value by step."""
+    if change.reason:
+        return change.verdict
     noise = change.noise
     if noise is None:
         return ""
     if noise.error is None or not noise.before.median:
         return change.verdict
     return f"{change.verdict}, ± {noise.limit * noise.error / abs(noise.before.median):.1%}"
+
+
+def incomparable_text(change: MetricChange) -> str:
+    """Return why a metric cannot be compared, as "kernels.time cannot be compared: b.json is cut off"."""
+    return f"{change.metric.name} {change.verdict}: {change.reason}"
 
 
 def change_text(change: MetricChange) -> str:
