@@ -94,7 +94,12 @@ def _with_notes(tables: Tables, notes: Sequence[str]) -> Tables:
 def _ranks(store: CaptureStore, **options: Any) -> Tables:
     compared = store.compared
     origins = {rank.source: store.ranks[rank.source].origin for rank in compared.ranks}
-    return tables_of_ranks(compared, store.origin, origins, **options)
+
+    def late() -> int | None:
+        finding = _imbalance(store)
+        return None if finding is None else finding.sources[0]
+
+    return tables_of_ranks(compared, store.origin, origins, **options, late=late)
 
 
 def _steps(store: CaptureStore, groups: bool = False) -> Tables:

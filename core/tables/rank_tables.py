@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from ..base.units import format_ns
 from ..index.captures import ranks_text
+from .findings.judge import late_rank
 from .messages import bandwidths
 from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import RankInStep, Ranks, RankTimes, ranks
@@ -150,7 +152,7 @@ def analyse_ranks(scope: Scope, group_by: str = "", worst: int = 0, first: str =
     if group_by:
         of_files = rank_origins(scope.trace, sorted({result.file_of(rank.source) for rank in result.ranks}))
         origins = {rank.source: of_files[result.file_of(rank.source)] for rank in result.ranks}
-    return tables_of_ranks(result, scope.origin, origins, group_by, worst, first)
+    return tables_of_ranks(result, scope.origin, origins, group_by, worst, first, partial(late_rank, scope))
 
 
 def tables_of_ranks(
@@ -160,12 +162,15 @@ def tables_of_ranks(
     group_by: str = "",
     worst: int = 0,
     first: str = "",
+    late: Callable[[], int | None] = lambda: None,
 ) -> Tables:
-    """Return the tables of `analyse_ranks`; moments count from `origin_ns`, groups are of `origins`."""
+    """Return the tables of `analyse_ranks`; moments count from `origin_ns`, groups are of `origins`, `late`
+    tells the source of the rank that findings name.
+    """
     groups = rank_groups(origins, group_by, result.skew) if group_by else {}
     most = worst or None
     tables: dict[str, Callable[[], Table]] = {
-        "ranks": lambda: ranks_table(result, groups, most),
+        "ranks": lambda: ranks_table(result, groups, most, late()),
         "steps": lambda: rank_steps_table(result),
         "collectives": lambda: collectives_table(result, origin_ns),
         "imbalance": lambda: imbalance_table(result, most, is_drawn=first == "imbalance"),
@@ -178,12 +183,20 @@ def tables_of_ranks(
     return Tables(result.scope, origin_ns, tables)
 
 
-def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int | None = None) -> Table:
-    """Return a row per rank, the most awaited first; Enter leads to where it waited longest."""
+def ranks_table(
+    result: Ranks,
+    groups: Mapping[int, str] = NO_GROUPS,
+    most: int | None = None,
+    late: int | None = None,
+) -> Table:
+    """Return a row per rank, the most awaited first; Enter leads to where it waited longest. `late` is the
+    source of the rank that keeps the others waiting, None where none stands out.
+    """
     worst_first = result.worst_first[:most]
     rows = [{**_row(rank), GROUP.key: groups.get(rank.source, "")} for rank in worst_first]
     jumps = [(result.file_of(rank.source), rank.position) for rank in worst_first]
-    totals = {"alignment": result.alignment, "missing": list(result.missing)}
+    straggler = next((rank.rank for rank in result.ranks if rank.source == late), None)
+    totals = {"alignment": result.alignment, "missing": list(result.missing), "straggler": straggler}
     rank, *others = RANKS.columns
     schema = replace(RANKS, columns=(rank, GROUP, *others)) if groups else RANKS
     return Table.from_rows(schema, result.scope, rows, jumps, totals=totals, notes=result.notes)

@@ -7,7 +7,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from tracelane.core.tables.rank_tables import (
 )
 from tracelane.core.tables.ranks import RankInStep, Ranks, ranks
 from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.step_sets import LOADERS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.alignment import fitted_offsets
 from tracelane.core.trace.collectives import Attendance, Collectives, match, medians
@@ -435,8 +436,10 @@ def test_ranks_made_of_a_real_one(tmp_path: Path) -> None:
 RULE = "rank-imbalance"
 
 
-def written_imbalance(folder: Path, late: int | None, count: int = 8) -> Trace:
-    """Ranks with five collectives that end together; all but the late one begin to wait earlier."""
+def written_imbalance(folder: Path, late: int | None, count: int = 8, loading: Sequence[int] = ()) -> Trace:
+    """Ranks with five collectives that end together; all but the late one begin to wait earlier. Those of
+    `loading` wait for input 240 µs before each.
+    """
     for rank in range(count):
         events = [complete(0, 9000, "ProfilerStep#1", "user_annotation", pid=5)]
         for number in range(5):
@@ -446,6 +449,8 @@ def written_imbalance(folder: Path, late: int | None, count: int = 8) -> Trace:
             arguments = {"stream": 7, "device": 0, "Process Group Name": "0"}
             events.append(complete(end - length, length, name, "kernel", pid=0, tid=7, args=arguments))
             events.append(complete(end - 1400, 400, "gemm", "kernel", pid=0, tid=7, args={"stream": 7}))
+            if rank in loading:
+                events.append(complete(end - 960, 240, f"{LOADERS}#X.__next__", "user_annotation", pid=5))
         info = {"rank": rank, "world_size": count, "backend": "nccl"}
         text = json.dumps({"distributedInfo": info, "traceEvents": events})
         (folder / f"rank{rank}.1700000000000.pt.trace.json").write_text(text)
@@ -464,6 +469,23 @@ def test_the_culprit_is_named(late: int, tmp_path: Path) -> None:
     rows = list(ranks_table(ranks(Scope(trace))).rows())
     assert (rows[0]["rank"], rows[0]["kept_waiting_ns"]) == (late, waited)
     assert [row["kept_waiting_ns"] for row in rows] == [waited, *([0] * 7)]
+    trace.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("loading", "cause"),
+    [((), ""), (range(8), ""), ([2], "dataloader"), ([1], "")],
+    ids=["no loader", "all alike", "the late one", "another one"],
+)
+def test_what_all_ranks_have_alike_makes_none_of_them_late(
+    loading: Sequence[int], cause: str, tmp_path: Path
+) -> None:
+    """The late rank is explained by what it has more of than the others; `ranks` and findings name the same."""
+    trace = written_imbalance(tmp_path, 2, loading=loading)
+    (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == RULE]
+    assert (trace.rank(finding.sources[0]), finding.caused_by) == (2, cause)
+    assert analyse_ranks(Scope(trace))["ranks"].totals["straggler"] == 2
     trace.close()
 
 

@@ -218,18 +218,22 @@ def _idle_lead(tables: Tables) -> str:
 
 
 def _ranks_lead(tables: Tables) -> str:
-    """Say which rank kept the others waiting longest."""
+    """Say which rank the others wait for longest, and whether that costs them time, as findings judge it."""
     from tracelane.core.base.units import format_ns
 
-    ranks = list(tables["ranks"].rows()) if "ranks" in tables.names else []
-    worst = max(ranks, key=lambda row: row["kept_waiting_ns"] or 0, default=None)
+    if "ranks" not in tables.names:
+        return ""
+    ranks, straggler = list(tables["ranks"].rows()), tables["ranks"].totals.get("straggler")
+    named = [row for row in ranks if row["rank"] == straggler]
+    worst = max(named or ranks, key=lambda row: row["kept_waiting_ns"] or 0, default=None)
     if worst is None or not worst["kept_waiting_ns"]:
         return ""
     others, waited = len(ranks) - 1, format_ns(worst["kept_waiting_ns"], 1)
     who = f"the other {others:,} ranks wait {waited} for it in total"
     if others == 1:
         who = f"the other rank waits {waited} for it"
-    return f"Rank {worst['rank']} is last in {worst['last']:,} of {worst['collectives']:,} collectives: {who}"
+    cost = "" if named else ", which costs them little of their time"
+    return f"Rank {worst['rank']} is last in {worst['last']:,} of {worst['collectives']:,} collectives: {who}{cost}"
 
 
 MOST_LEADS = 4

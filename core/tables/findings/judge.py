@@ -10,6 +10,7 @@ from functools import reduce
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 import numpy as np
@@ -51,7 +52,8 @@ LEFT: Final = 0.1
 """A finding with less than this share of its time left stands below the one that claims most of it."""
 SPREADING: Final = frozenset({"rank-imbalance"})
 """Rules whose time is later than what caused it: ranks wait for one that was held up before. They are
-explained by as much time, whenever it was."""
+explained by as much time, whenever it was, that this rank has more of a cause than the others have: what all
+ranks have alike, a slow loader say, makes none of them late."""
 TAKEN_OUT: Final = "first-use"
 """The rule whose time is taken out of what others judge: what it explains nearly whole is not told."""
 HOLDING: Final = frozenset({"rank-imbalance", "uneven-kernel"})
@@ -69,10 +71,10 @@ class Claim:
 
 
 def claims_of(
-    observations: Mapping[str, Observation], elsewhere: Mapping[str, Intervals]
+    observations: Mapping[str, Observation], elsewhere: Mapping[str, Intervals], usual: Mapping[str, int]
 ) -> dict[str, Claim]:
     """Return what the observed losses of one rank claim; `elsewhere` are claims of other ranks' findings that
-    explain this one's, by rule.
+    explain this one's, by rule, and `usual` is how long (ns) the other ranks' own claims are, in the median.
     """
     explained = dict(elsewhere)
     claimed = EMPTY
@@ -94,7 +96,7 @@ def claims_of(
             if observation.ns is None
             else round(whole * share(rest.length, observation.claim.length))
         )
-        cause, caused_ns = _cause_of(rule, observation, explained)
+        cause, caused_ns = _cause_of(rule, observation, explained, usual)
         if not cause and rest.length < LEFT * observation.claim.length:
             cause, caused_ns = _most_of(observation, claims)
         if cause and share(caused_ns, observation.claim.length) >= EXPLAINED:
@@ -112,12 +114,18 @@ def claims_of(
     return claims
 
 
-def _cause_of(rule: Rule, observation: Observation, explained: Mapping[str, Intervals]) -> tuple[str, int]:
+def _cause_of(
+    rule: Rule, observation: Observation, explained: Mapping[str, Intervals], usual: Mapping[str, int]
+) -> tuple[str, int]:
     """Return the rule that explains most of an observation, and how much of its time (ns)."""
-    spreads = rule.id in SPREADING
-    length = observation.claim.length
+
+    def explained_ns(cause: str, claim: Intervals) -> int:
+        if rule.id in SPREADING:
+            return min(observation.claim.length, max(0, claim.length - usual.get(cause, 0)))
+        return claim.intersection(observation.claim).length
+
     causes = [
-        (min(length, claim.length) if spreads else claim.intersection(observation.claim).length, cause)
+        (explained_ns(cause, claim), cause)
         for cause, claim in explained.items()
         if rule.id in RULES[cause].explains
     ]
@@ -246,7 +254,12 @@ def _findings_of(judged: Sequence[tuple[SourceFacts, Mapping[str, Observation]]]
             rule: reduce(Intervals.union, (theirs[rule].claim for theirs in others if rule in theirs), EMPTY)
             for rule in HOLDING
         }
-        claims = claims_of(observations, elsewhere)
+        usual = {
+            rule: round(median(one[rule].claim.length if rule in one else 0 for one in others))
+            for rule in observations
+            if others
+        }
+        claims = claims_of(observations, elsewhere, usual)
         for rule, observation in observations.items():
             claim = claims.get(rule)
             if claim is None and RULES[rule].kind != "loss":
@@ -254,6 +267,23 @@ def _findings_of(judged: Sequence[tuple[SourceFacts, Mapping[str, Observation]]]
             finding = None if claim is None else _in_full(RULES[rule], claim, facts)
             if finding is not None:
                 yield finding
+
+
+def late_rank(scope: Scope) -> int | None:
+    """Return the rank that a finding says keeps the others waiting, None where none does: its file, of
+    several ranks in the only file its process. Raises Cancelled.
+    """
+    capture, rule = CaptureFacts(scope), RULES["rank-imbalance"]
+    everyone = [SourceFacts(part, 0, capture) for source in scope.sources for part in capture.parts(source)]
+    for facts in everyone:
+        observation = rule.outcome(facts)
+        if (
+            isinstance(observation, Observation)
+            and share(observation.claimed_ns, facts.span_ns) >= FLOOR_SHARE
+        ):
+            process = facts.part.process if len(scope.trace.indexes) == 1 else None
+            return facts.source if process is None else process
+    return None
 
 
 def _length(span: tuple[int, int]) -> int:
