@@ -481,7 +481,7 @@ def test_the_culprit_is_named(late: int, tmp_path: Path) -> None:
 def test_what_all_ranks_have_alike_makes_none_of_them_late(
     loading: Sequence[int], cause: str, tmp_path: Path
 ) -> None:
-    """The late rank is explained by what it has more of than the others; `ranks` and findings name the same."""
+    """The late rank is explained by what it has more of than the others; `ranks` names it, too."""
     trace = written_imbalance(tmp_path, 2, loading=loading)
     (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == RULE]
     assert (trace.rank(finding.sources[0]), finding.caused_by) == (2, cause)

@@ -233,7 +233,8 @@ def _ranks_lead(tables: Tables) -> str:
     if others == 1:
         who = f"the other rank waits {waited} for it"
     cost = "" if named else ", which costs them little of their time"
-    return f"Rank {worst['rank']} is last in {worst['last']:,} of {worst['collectives']:,} collectives: {who}{cost}"
+    last = f"last in {worst['last']:,} of {worst['collectives']:,} collectives"
+    return f"Rank {worst['rank']} is {last}: {who}{cost}"
 
 
 MOST_LEADS = 4
