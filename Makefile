@@ -78,7 +78,7 @@ test-s390x test-ppc64le test-aarch64: $(STAMP)  ## run the core's tests emulated
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
 	@sh tests/emulated.sh $(@:test-%=%) $(TESTS)
 
-test-lowest: $(STAMP)  ## run the core's tests with the lowest versions of dependencies that are declared
+test-lowest: $(STAMP)  ## run the tests of core and tui with the lowest versions that are declared
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[matrix]'
 	@$(BIN)/python tests/matrix.py --python 3.11 --versions lowest $(TESTS)
 

@@ -1,4 +1,4 @@
-"""Runs the core's tests, or those named, on each Python with the lowest and the newest dependencies.
+"""Runs the tests of core and tui, or those named, on each Python with the lowest and the newest dependencies.
 
     python tests/matrix.py [--python 3.12 …] [--versions lowest|newest] [tests …]
 
@@ -21,6 +21,8 @@ RESOLUTIONS = {"lowest": "lowest-direct", "newest": "highest"}
 NAMED = ("numpy", "textual", "rich", "orjson", "click", "isal", "zstandard")
 """Packages whose versions the result names."""
 PROCESSES = "2"
+TESTS = ["tests/core", "tests/tui"]
+"""The viewer's too: it uses Textual's inside, which any release may change."""
 
 
 class NotRunError(Exception):
@@ -32,7 +34,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", action="append", choices=PYTHONS, help="these only")
     parser.add_argument("--versions", action="append", choices=RESOLUTIONS, help="these only")
-    parser.add_argument("tests", nargs="*", default=["tests/core"])
+    parser.add_argument("tests", nargs="*", default=TESTS)
     options = parser.parse_args()
     lines, codes = [], []
     for python in options.python or PYTHONS:

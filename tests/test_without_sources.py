@@ -55,7 +55,7 @@ class Installed(NamedTuple):
     optimized: int
 
     def python(self, folder: Path, packages: Path, *words: str) -> str:
-        """Return what Python prints that finds tracelane in a packages."""
+        """Return what Python prints that finds tracelane among some packages."""
         paths = f"{packages}{os.pathsep}{ROOT}"
         environment = {**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(folder / packages.name)}
         command = [sys.executable, *(["-OO"] if self.optimized else []), *words]

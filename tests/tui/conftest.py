@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from textual.app import App
 
 from tests.corpus import CORPUS, HOSTILE_MAKER
 from tests.tui.driver import wait_until_handled
@@ -18,6 +17,7 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.terminal.boundary import BoundedApp
+from tracelane.tui.textual_inside import OpenApp
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def _errors_fail_the_test(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
         if isinstance(error, TracelaneError):  # bad input, which users are told of
             show(app, error)
         elif not app.concerns_nobody(error):
-            App._handle_exception(app, error)
+            OpenApp.take_error(app, error)
 
     monkeypatch.setattr(BoundedApp, "report_error", fail)
 

@@ -86,7 +86,7 @@ class RecordedApp(TracelaneApp):
 
     def take_output(self) -> tuple[str, str]:
         """Return what was sent since the last time, and what was drawn."""
-        driver = self._driver
+        driver = self.terminal
         assert isinstance(driver, Recorder)
         output = "".join(driver.written), "".join(driver.drawn)
         driver.written, driver.drawn = [], []

@@ -109,8 +109,8 @@ class NavigationController(Controller):
     @does("redraw")
     def do_redraw(self) -> None:
         """Draw all anew: what the terminal shows is not taken for known any more."""
-        if isinstance(self.app._driver, TerminalDriver):
-            self.app._driver.forget()
+        if isinstance(self.app.terminal, TerminalDriver):
+            self.app.terminal.forget()
         self.app.screen.refresh(layout=True)
         self.app.say("redrawn")
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic, process_time
-from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.app import App, ScreenStackError
+from textual.app import ScreenStackError
 from textual.css.query import NoMatches
-from textual.dom import DOMNode
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
@@ -21,6 +19,7 @@ from textual.worker import WorkerFailed
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
 
+from ..textual_inside import Dispatch, OpenApp, forget_drawing, guard_messages
 from .taken_screen import Host
 
 FAILED_STYLE = Style(reverse=True)
@@ -29,13 +28,8 @@ PAUSE_S = 0.25
 """Pauses that are longer are logged."""
 
 
-class BoundedApp(App[None]):
-    """An App that goes on after an error in an action, a timer, a worker, a layout or a widget's drawing.
-
-    Of textual's inside it uses `_dispatch_message`, where every message and action of an App, a screen or a
-    widget is handled, `_register` and `_start_widget`, through which all widgets come in, and
-    `_handle_exception`, where every error arrives that textual catches.
-    """
+class BoundedApp(OpenApp):
+    """An App that goes on after an error in an action, a timer, a worker, a layout or a widget's drawing."""
 
     def __init__(self) -> None:
         """Log upon an error to the default file, unless another host is set before the App runs."""
@@ -113,40 +107,26 @@ class BoundedApp(App[None]):
 
     # -- where errors arrive --------------------------------------------------------------------------------
 
-    def _handle_exception(self, error: Exception) -> None:
+    def take_error(self, error: Exception) -> None:
+        """Go on after it."""
         self.report_error(error)
 
-    async def _dispatch_message(self, message: Message) -> None:
-        try:
-            await super()._dispatch_message(message)
-        except Exception as error:
-            self.report_error(error)
-
-    def _register(self, parent: DOMNode, *widgets: Widget, **position: Any) -> list[Widget]:
-        for widget in widgets:
-            if widget not in self._registry:
-                guard_widget(widget, self.report_error)
-        return super()._register(parent, *widgets, **position)
-
-    def _start_widget(self, parent: Widget, widget: Widget) -> None:
+    def take_widget(self, widget: Widget) -> None:
+        """Go on after its errors."""
         guard_widget(widget, self.report_error)
-        super()._start_widget(parent, widget)
 
 
 def guard_widget(widget: Widget, report: Callable[[Exception], None]) -> None:
     """Report what goes wrong when a widget handles a message or draws, instead of stopping the widget."""
-    dispatch, render_lines = widget._dispatch_message, widget.render_lines
+    render_lines = widget.render_lines
 
-    async def dispatch_guarded(message: Message) -> None:
+    async def dispatch_guarded(dispatch: Dispatch, message: Message) -> None:
         try:
             await dispatch(message)
         except Exception as error:
             report(error)
         if isinstance(message, events.Unmount):
-            # textual remembers the drawing caches of 1024 widgets, full as they are, so that each list that
-            # was opened and closed would take 0.3 MB
-            widget._styles_cache.clear()
-            widget._styles_cache._simple_strip = None
+            forget_drawing(widget)
 
     def render_guarded(crop: Region) -> list[Strip]:
         try:
@@ -155,7 +135,7 @@ def guard_widget(widget: Widget, report: Callable[[Exception], None]) -> None:
             report(error)
             return failed_strips(error, crop)
 
-    widget._dispatch_message = dispatch_guarded  # type: ignore[method-assign]
+    guard_messages(widget, dispatch_guarded)
     widget.render_lines = render_guarded  # type: ignore[method-assign]
 
 

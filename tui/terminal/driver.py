@@ -21,9 +21,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from textual import events
 from textual.driver import Driver
-from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from ..textual_inside import OpenDriver
 from .boundary import BoundedApp
 from .screen_diff import ScreenDiff
 from .taken_screen import Host
@@ -49,12 +49,9 @@ SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a program."""
 
 
-class TerminalDriver(LinuxDriver):
-    """Textual's driver of terminals, with what slow lines, job control and broken connections need.
-
-    Of its inside it uses `_file`, which frames are written to, and `_sigtstp_application` and
-    `_sigcont_application`, which textual has called between any two steps of the program: in the middle of a
-    write they would wait for a lock for ever, so the event loop calls them here.
+class TerminalDriver(OpenDriver):
+    """Textual's driver of terminals, with what slow lines, job control and broken connections need. The event
+    loop calls what signals ask for.
     """
 
     @dataclass
@@ -75,10 +72,10 @@ class TerminalDriver(LinuxDriver):
         host = app.host if isinstance(app, BoundedApp) else Host()
         self._guard, self._first_screen = host.guard, host.screen
         self._output = Output(sys.__stderr__ or sys.stderr, partial(self._end, signal.SIGHUP))
-        self._file: Any = self._output
+        self.write_to(self._output)
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread
-            loop.add_signal_handler(signal.SIGTSTP, partial(self._sigtstp_application))
+            loop.add_signal_handler(signal.SIGTSTP, self.stop_as_asked)
             loop.add_signal_handler(signal.SIGCONT, self._continued)
             loop.add_signal_handler(signal.SIGHUP, self._output.let_go)
             loop.add_signal_handler(signal.SIGTERM, self._end, signal.SIGTERM)
@@ -140,7 +137,7 @@ class TerminalDriver(LinuxDriver):
         if self._guard is not None:
             with suppress(termios.error):
                 before = termios.tcgetattr(self.fileno)
-                self._guard.hold(before, self._patch_lflag(before[tty.LFLAG]))
+                self._guard.hold(before, self.local_flags(before[tty.LFLAG]))
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def stop_application_mode(self) -> None:
@@ -173,8 +170,8 @@ class TerminalDriver(LinuxDriver):
         with suppress(termios.error, ValueError):  # ValueError: not the main thread
             termios.tcflush(self._output.fileno(), termios.TCOFLUSH)
             before = signal.signal(signal.SIGURG, lambda *_: None)
-            if self._writer_thread is not None and self._writer_thread.ident is not None:
-                signal.pthread_kill(self._writer_thread.ident, signal.SIGURG)
+            if self.writer is not None:
+                signal.pthread_kill(self.writer, signal.SIGURG)
             signal.signal(signal.SIGURG, before)
 
     def close(self) -> None:
@@ -201,7 +198,7 @@ class TerminalDriver(LinuxDriver):
     def _continued(self) -> None:
         if not self._suspended:  # SIGSTOP, which nobody hears of: the shell has used the terminal since
             self.suspend_application_mode()
-        self._sigcont_application()
+        self.go_on()
 
     # -- the end --------------------------------------------------------------------------------------------
 

@@ -11,10 +11,11 @@ from time import monotonic, process_time
 
 from rich.segment import Segment
 from rich.style import Style
-from textual._styles_cache import StylesCache
 from textual.app import App
 from textual.geometry import Region
 from textual.strip import Strip
+
+from ..textual_inside import StylesCache
 
 LOOK_EVERY_S = 1.0
 AT_REST = 0.1

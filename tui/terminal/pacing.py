@@ -16,10 +16,7 @@ from .driver import PATIENCE_S, TerminalDriver
 
 
 class PacedApp(BoundedApp):
-    """An App that holds its next frame back while the terminal is still busy with those before.
-
-    Of textual's inside it uses `App._driver`: nothing public tells the driver.
-    """
+    """An App that holds its next frame back while the terminal is still busy with those before."""
 
     _hold: ExitStack | None = None
     _held: ExitStack | None = None
@@ -53,11 +50,11 @@ class PacedApp(BoundedApp):
     @property
     def can_be_suspended(self) -> bool:
         """Whether there is a terminal to give back."""
-        return self._driver is not None and self._driver.can_suspend
+        return self.terminal is not None and self.terminal.can_suspend
 
     def post_display_hook(self) -> None:
         """Ask whether the frame has been drawn; hold the next one back if too many are under way."""
-        driver = self._driver
+        driver = self.terminal
         if not isinstance(driver, TerminalDriver):
             return
         if self._hold is not None:
@@ -76,12 +73,12 @@ class PacedApp(BoundedApp):
 
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         """Go on drawing: the terminal has answered."""
-        driver = self._driver
+        driver = self.terminal
         if isinstance(driver, TerminalDriver) and not driver.pace.full and not driver.is_stalled:
             self._draw_again()
 
     def _lose_patience(self) -> None:
-        driver = self._driver
+        driver = self.terminal
         if self._hold is None or not isinstance(driver, TerminalDriver):
             return
         if driver.is_stalled:
@@ -94,8 +91,8 @@ class PacedApp(BoundedApp):
         """Take nothing of what the terminal shows for known: one that is attached to again says its size, and
         may be empty. Where the size is as before textual would draw nothing.
         """
-        if isinstance(self._driver, TerminalDriver):
-            self._driver.forget()
+        if isinstance(self.terminal, TerminalDriver):
+            self.terminal.forget()
             if event.size == self._terminal_size:
                 self.screen.refresh(layout=True)
         self._terminal_size = event.size

@@ -19,6 +19,8 @@ from textual.widgets import Input, Static
 
 from tracelane.core.base.safe_text import safe
 
+from ..textual_inside import binding_of
+
 PASSED_ON: Final = frozenset({"ctrl+l", "ctrl+q", "ctrl+z"})
 """Keys that a line leaves to the App: redraw, quit, suspend. All others are its own."""
 
@@ -66,7 +68,7 @@ class LineInput(Input):
             return
         event.stop()
         event.prevent_default()
-        for binding in self._bindings.key_to_bindings.get(event.key, ())[:1]:
+        if binding := binding_of(self, event.key):
             await self.run_action(binding.action)
 
     def action_complete(self, by: int) -> None:

@@ -1,0 +1,119 @@
+"""What the viewer uses of Textual's inside: every private name of it stands here, each with its reason, and
+nowhere else.
+
+Any release of Textual may change one. `tests/tui/test_textual_inside.py` tries each, and `tests/matrix.py`
+runs it with the lowest and the newest Textual that pyproject.toml allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+# `_styles_cache`: what it computed of borders is remembered for ever, and no public name has it forgotten.
+from textual._styles_cache import StylesCache as StylesCache
+from textual.app import App
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+from textual.widget import Widget
+
+Dispatch = Callable[[Message], Coroutine[Any, Any, None]]
+
+
+class OpenApp(App[None]):
+    """An App that says which driver it has, and hands on every error and every widget that comes in."""
+
+    @property
+    def terminal(self) -> Driver | None:
+        """What the App draws on; None before it runs. `_driver`: nothing public tells it."""
+        return self._driver
+
+    def take_error(self, error: Exception) -> None:
+        """Do with an error what textual does, which is to end."""
+        super()._handle_exception(error)
+
+    def take_widget(self, widget: Widget) -> None:
+        """Do nothing with a widget that comes in, before it gets its first message."""
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Hand on what textual caught in a timer, a worker, a layout. No public hook is called there."""
+        self.take_error(error)
+
+    async def _dispatch_message(self, message: Message) -> None:
+        """Hand on what goes wrong in a handler or action of the App, which would end its loop of messages."""
+        try:
+            await super()._dispatch_message(message)
+        except Exception as error:
+            self.take_error(error)
+
+    def _register(self, parent: DOMNode, *widgets: Widget, **position: Any) -> list[Widget]:
+        """Hand on screens and mounted widgets, which come in here; those in `_registry` are in already."""
+        for widget in widgets:
+            if widget not in self._registry:
+                self.take_widget(widget)
+        return super()._register(parent, *widgets, **position)
+
+    def _start_widget(self, parent: Widget, widget: Widget) -> None:
+        """Hand on scrollbars, which come in here alone."""
+        self.take_widget(widget)
+        super()._start_widget(parent, widget)
+
+
+class OpenDriver(LinuxDriver):
+    """Textual's driver of terminals, with what of its inside our own needs."""
+
+    def write_to(self, file: Any) -> None:
+        """Write to a file in place of stderr: `_file`, which the thread that writes gets when it begins."""
+        self._file = file
+
+    def stop_as_asked(self) -> None:
+        """Give the terminal back and stop. Textual has `_sigtstp_application` called between any two steps of
+        the program: in the middle of a write it would wait for a lock for ever.
+        """
+        self._sigtstp_application()
+
+    def go_on(self) -> None:
+        """Take the terminal again after a stop: `_sigcont_application`, for the same reason."""
+        self._sigcont_application()
+
+    @property
+    def writer(self) -> int | None:
+        """The thread that writes to the terminal, while there is one: `_writer_thread`, to be woken where the
+        terminal takes nothing.
+        """
+        thread = self._writer_thread
+        return None if thread is None else thread.ident
+
+    @classmethod
+    def local_flags(cls, flags: int) -> int:
+        """Return the terminal's local flags as textual sets them: `_patch_lflag`, by which a terminal that is
+        left so is known.
+        """
+        patched: int = cls._patch_lflag(flags)
+        return patched
+
+
+def guard_messages(widget: Widget, guarded: Callable[[Dispatch, Message], Coroutine[Any, Any, None]]) -> None:
+    """Have a widget's messages and actions dispatched by a function, which gets what dispatches them and the
+    message. All of them go through `_dispatch_message`; an error there ends the widget's loop of messages.
+    """
+    dispatch = widget._dispatch_message
+    widget._dispatch_message = lambda message: guarded(dispatch, message)  # type: ignore[method-assign]
+
+
+def forget_drawing(widget: Widget) -> None:
+    """Forget what a widget has drawn: `_styles_cache` and the line in its `_simple_strip`. Textual remembers
+    the caches of 1024 widgets that are gone, so that each list opened and closed would take 0.3 MB.
+    """
+    widget._styles_cache.clear()
+    widget._styles_cache._simple_strip = None
+
+
+def binding_of(node: DOMNode, key: str) -> Binding | None:
+    """Return a node's own binding of a key, those of its classes included: `_bindings`. What is public has
+    the bindings of the focused widget and all around it.
+    """
+    return next(iter(node._bindings.key_to_bindings.get(key, ())), None)
