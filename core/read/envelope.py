@@ -18,6 +18,7 @@ from typing import Any
 from ..base.units import TIME_LIMIT
 from .json_text import STRING, TOKEN, Window, text_of
 from .problem import Problem
+from .scan_reference import MOST_DIGITS
 from .tolerant import EXACT_KEYS
 
 EVENTS_KEY = "traceEvents"
@@ -29,7 +30,6 @@ MOST_BYTES = 4 << 20
 LONGEST_KEY = 4096
 LONGEST_EVENT = 16 << 20
 """Bytes of a top-level object that are held back in case it turns out to be an event itself."""
-LONGEST_WORD = 16
 FAR = 256
 """So far behind brackets it is looked for a key."""
 _OVERLAP = 8192
@@ -147,17 +147,13 @@ class EnvelopeReader:
 
     def skip_value(self) -> None:
         """Pass over one value of any kind, in bounded memory."""
-        window = self._window
         byte = self._skip_blank()
         if byte == ord('"'):
             self._string()
         elif byte != -1 and byte in b"{[":
             self._container()
         else:
-            while (match := _SCALAR.match(window.data, window.at)) is not None:
-                window.at = match.end()
-                if window.left or not self._more():
-                    break
+            self._scalar()
 
     # -- the window, which must keep an object back until it is known to be no event -----------------------
 
@@ -248,10 +244,12 @@ class EnvelopeReader:
         window = self._window
         before = window.data[max(0, window.at - 64) : window.at]
         self._next_key = _NEXT_LINE_KEY if _LINE_START.search(before) else _NEXT_KEY
-        self._need(LONGEST_KEY)
+        size = LONGEST_KEY
+        self._need(size)
         token = TOKEN.match(window.data, window.at)
-        if token is None or not token.group(3) or token.end() == len(window.data):
-            self._need(2 * LONGEST_KEY)
+        while self._goes_on(token) and size < LONGEST_EVENT:
+            size *= 2
+            self._need(size)
             token = TOKEN.match(window.data, window.at)
         if token is None or not token.group(3):
             if window.ended and window.left < LONGEST_KEY and b":" not in window.data[window.at :]:
@@ -276,6 +274,13 @@ class EnvelopeReader:
             return Stop.EVENT
         return self._value(key, start, byte)
 
+    def _goes_on(self, key: re.Match[bytes] | None) -> bool:
+        """Tell whether a key, or the blanks before its colon, may go on behind the window."""
+        data = self._window.data
+        if self._window.ended or key is None or key.group(3):
+            return False
+        return not key.group(2) or not data[key.end() :].strip()
+
     def _value(self, key: str, start: int, byte: int) -> Stop | None:
         window = self._window
         if byte == ord('"'):
@@ -283,11 +288,7 @@ class EnvelopeReader:
         elif byte in (0x7B, 0x5B):
             raw, size, sound = self._container()
         else:
-            self._need(LONGEST_KEY)
-            match = _SCALAR.match(window.data, window.at)
-            raw = match.group() if match else b""
-            size, sound = len(raw), bool(raw)
-            window.at += size
+            raw, size, sound = self._scalar()
         if sound:
             follows = self._skip_blank()
             sound = follows == -1 or follows in b",}"
@@ -304,15 +305,20 @@ class EnvelopeReader:
         return None
 
     def _keep(self, key: str, raw: bytes | None, size: int, start: int) -> None:
+        if len(key) > LONGEST_VALUE:
+            key = f"({len(key):,} characters)"
+        size_of_both = size + len(key)
         if len(self.values) >= MOST_KEYS and key not in self.values:
             return
         value: Any = f"({size:,} bytes)"
-        if raw is not None and self._bytes + size <= MOST_BYTES:
-            self._bytes += size
+        if raw is not None and self._bytes + size_of_both <= MOST_BYTES:
+            self._bytes += size_of_both
             try:
                 number = Decimal if self._of_event and key in EXACT_KEYS else float
                 text = raw.decode("utf-8", "replace")
-                value = json.loads(text, strict=False, parse_constant=str, parse_float=number)
+                value = json.loads(
+                    text, strict=False, parse_constant=str, parse_float=number, parse_int=_integer
+                )
             except RecursionError:
                 pass
             except ValueError:
@@ -343,6 +349,18 @@ class EnvelopeReader:
                 window.at = len(window.data)
                 return None, window.offset - begin, False
 
+    def _scalar(self) -> tuple[bytes | None, int, bool]:
+        """Pass over a number or a word: its bytes if small, its size, whether it is one."""
+        window = self._window
+        begin = window.offset
+        data: bytes | None = b""
+        while (match := _SCALAR.match(window.data, window.at)) is not None:
+            window.at = match.end()
+            data = _joined(data, match.group())
+            if window.left or not self._more():
+                break
+        return data, window.offset - begin, window.offset > begin
+
     def _container(self) -> tuple[bytes | None, int, bool]:
         """Pass over an object or array: its bytes if small, its size, whether it was sound."""
         window = self._window
@@ -363,33 +381,47 @@ class EnvelopeReader:
         while True:
             first = window.at
             whole = True
+            sure = self._judged_before()
             for token in _CONTAINER.finditer(window.data, first):
                 at = token.start()
-                window.at = token.end()
                 if window.data[at] == ord('"') and not token.group(1):
                     window.at = at
                     whole = False
                     break
+                if token.end() > sure:
+                    window.at = at  # what stands behind it tells what it is
+                    break
+                window.at = token.end()
                 if token.group(3) is not None:
                     window.at = at
-                    if at + LONGEST_WORD > len(window.data) and not window.ended:
-                        break  # perhaps a word that goes on in the next block
                     return None
                 if not nesting.takes(window, at, token.group(2) is not None):
                     return None
                 if not nesting.depth:
                     return _joined(data, window.data[first : window.at])
             else:
-                window.at = max(window.at, len(window.data) - LONGEST_WORD)
+                window.at = max(window.at, sure)
             data = _joined(data, window.data[first : window.at])
             if not whole and window.left > LONGEST_VALUE:
                 _, _, closed = self._string()
                 data = None
                 if not closed:
                     return None
-            elif not self._more():
+            elif window.ended:
                 window.at = len(window.data)
                 return None
+            else:
+                self._more()
+
+    def _judged_before(self) -> int:
+        """Return the place before which a token of a value ends that can be judged by what stands behind it,
+        which the next block may bring.
+        """
+        window = self._window
+        if window.ended:
+            return len(window.data)
+        behind_blanks = len(window.data.rstrip()) - 1 if window.left < LONGEST_EVENT else len(window.data)
+        return min(behind_blanks, len(window.data) - LONGEST_BLANK)
 
     def _resync(self, start: int, why: str = "", raw: bytes | None = None, key: str = "") -> bool:
         """Go to the next text that looks like a key; False if there is none."""
@@ -460,6 +492,11 @@ class _Nesting:
         self.depth += 1
         self._open.append((window.base + at, byte))
         return _FOLLOWS[byte].match(data, window.at) is not None
+
+
+def _integer(text: str) -> int | str:
+    """Return an integer; of more digits than Python converts, its text."""
+    return int(text) if len(text.lstrip("-")) <= MOST_DIGITS else text
 
 
 def _joined(data: bytes | None, more: bytes) -> bytes | None:
