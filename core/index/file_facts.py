@@ -170,13 +170,13 @@ def _ranks_in(data: bytes) -> Mapping[str, Any]:
     matches = list(_RANKS.finditer(data))
     if not matches:
         return {}
-    try:
-        value, _ = json.JSONDecoder(strict=False).raw_decode(
-            data[matches[-1].end() :].decode("utf-8", "replace")
-        )
-    except (ValueError, RecursionError):
-        return {}
-    return {"distributedInfo": value}
+    from ..read.envelope import EnvelopeReader  # as in _head
+
+    window = Window(lambda at, n: data[at : at + n], matches[-1].end(), TAIL)
+    window.more()
+    reader = EnvelopeReader(window, of_event=True)
+    reader.read_object()
+    return {"distributedInfo": reader.values}
 
 
 def _cached(source: Source, index_dir: Path | None) -> Mapping[str, Any]:

@@ -122,9 +122,9 @@ class ChunkReader:
                 return self._read_oversized(begin)
         elif stop.reason is Reason.LONG:
             return self._read_oversized(begin)
-        return self._mend(begin)
+        return self._mend(begin, text)
 
-    def _mend(self, begin: int) -> tuple[int, ScanText]:
+    def _mend(self, begin: int, text: ScanText) -> tuple[int, ScanText]:
         columns = self.scanner.columns
         item, resume = self._repair.mend(begin)
         if isinstance(item, RepairedEvent):
@@ -136,6 +136,8 @@ class ChunkReader:
             kind = "truncated" if item.cut_off else "unreadable"
             columns.report(Problem(kind, 1, item.offset, item.why))
             columns.new_block = True
+        if text.offset <= resume <= text.offset + text.size - FOLLOWING:
+            return resume, text  # nearly all of it is still to be read
         return resume, self._load(resume, resume + SLACK)
 
     def _read_oversized(self, begin: int) -> tuple[int, ScanText]:

@@ -1,8 +1,8 @@
 """The keys around the events: read key by key as a stream, with their values only where these are small.
 
 A value is never built before its end has been found, and then only when it is small, so that neither a deep
-nor a huge envelope takes memory. Some writers do not escape quotes here: what breaks is reported, and reading
-goes on at the next key.
+nor a huge envelope takes memory. Some writers do not escape quotes here, or write values that are none: what
+breaks is reported, and reading goes on at the next key, of an object that breaks at its first one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ..base.units import TIME_LIMIT
 from .json_text import STRING, TOKEN, Window, text_of
 from .problem import Problem
 from .scan_reference import MOST_DIGITS
-from .tolerant import EXACT_KEYS
+from .stray import BEHIND_VALUE, LONGEST_STRAY, decimal_comma, stray_end, time_meant
+from .tolerant import EXACT_KEYS, BrokenError, Habits, Tolerant
 
 EVENTS_KEY = "traceEvents"
 LONGEST_STRING = 4096
@@ -56,13 +57,19 @@ _PRECEDES = {
     (0x5B, True): (),
 }
 """What may stand before a value (a key, where True) in an object and in an array."""
+MOST_NESTED = 16
+"""So deep broken objects are kept as such; of deeper ones the keys count as theirs."""
 LONGEST_BLANK = 64
+MOST_FORGIVEN = 4 << 20
+"""So many bytes of broken values are looked at by a parser that forgives."""
 _DOCUMENT_ENDS = re.compile(rb"[ \t\r\x00\x1e;,]{0,64}+(?:\Z|\n\s{0,64}+(?:\Z|[{\[]))")
 """What stands behind a whole object: nothing, or another document in a line of its own."""
 _NO_DOCUMENT = re.compile(rb"\s{0,64}+,?+\s{0,64}+(?:\[\s{0,64}+[^\s{\[\]]|[-\d])")
 """What cannot begin a document."""
 _EVENT = re.compile(rb'\{[^{}]{0,256}?"(?:ph|args)"\s{0,64}+:')
 """What begins an event where a key should stand: the event array was closed too early."""
+_ENDS_BROKEN = re.compile(rb'\s*+(?:,|\}[\s}\]]{0,64}+(?:,\s{0,64}+"|\Z))')
+"""What stands behind a broken value whose end can be trusted."""
 MOST_RETRIES = 16
 """So many values that never end are given up for the keys in them."""
 _STRING_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.S)
@@ -122,6 +129,8 @@ class EnvelopeReader:
         self._next_key = _NEXT_KEY
         self._behind = False  # an event array was read
         self.endless: int | None = None  # where the value stands that went on until the text ended
+        self._forgiven = 0  # bytes that a parser that forgives has looked at
+        self._members: list[dict[str, Any]] = []  # of the broken objects whose keys are read one by one
         self._broken = 0  # where the last object or array broke that did
         self._broken_there: frozenset[int] = frozenset()  # where those begin that were open in it there
 
@@ -129,6 +138,7 @@ class EnvelopeReader:
         """Read from an opening brace to the events or the end."""
         window = self._window
         self._loose = False
+        self._members = []
         self._hold = window.at
         self._held = not self._of_event
         window.at += 1
@@ -143,6 +153,7 @@ class EnvelopeReader:
     def resume(self) -> Stop:
         """Read on behind the bracket that closed the event array."""
         self._held, self._behind = False, True
+        self._members = []
         return self._entries()
 
     def skip_value(self) -> None:
@@ -236,6 +247,9 @@ class EnvelopeReader:
                 Problem("broken envelope", 1, window.offset, "a bracket that closes nothing")
             )
             self._loose = True
+        for _ in range(closers.group(1).count(b"}")):
+            if self._members:
+                self._members.pop()
         window.at = closers.end()
         ends = closers.group(2) is None and b"}" in closers.group(1)
         return ends and _DOCUMENT_ENDS.match(window.data, window.at) is not None
@@ -269,7 +283,13 @@ class EnvelopeReader:
         if byte == ord("[") and key == EVENTS_KEY and not self._of_event:
             window.at += 1
             return Stop.EVENTS
-        if key == "ph" and self._held and byte == ord('"') and EVENTS_KEY not in self.values:
+        if (
+            key == "ph"
+            and self._held
+            and byte == ord('"')
+            and EVENTS_KEY not in self.values
+            and not self._members
+        ):
             window.at = self._hold
             return Stop.EVENT
         return self._value(key, start, byte)
@@ -283,6 +303,7 @@ class EnvelopeReader:
 
     def _value(self, key: str, start: int, byte: int) -> Stop | None:
         window = self._window
+        begin = window.offset
         if byte == ord('"'):
             raw, size, sound = self._string()
         elif byte in (0x7B, 0x5B):
@@ -298,18 +319,67 @@ class EnvelopeReader:
         if byte == -1 or (ended and not sound):
             self.cut_off = start
             return Stop.CUT_OFF
-        if not sound:
-            resumes = self._resync(start, f"the value of {key[:80]!r} is no valid JSON", raw, key)
-            return None if resumes else Stop.CUT_OFF
-        self._keep(key, raw, size, start)
-        return None
+        if sound:
+            self._keep(key, raw, size, start)
+            return None
+        why = f"the value of {key[:80]!r} is no valid JSON"
+        if byte in (0x7B, 0x5B) and self._forgive(key, start, begin, why):
+            return None
+        return None if self._resync(start, why, key) else Stop.CUT_OFF
+
+    def _forgive(self, key: str, start: int, begin: int, why: str) -> bool:
+        """Read the object or list that begins at an offset and is broken, whole or key by key; False where
+        it is neither, or not in the window any more.
+        """
+        window = self._window
+        at = begin - window.base
+        if at < 0:
+            return False
+        value, end = self._tolerantly(window.data[at : at + LONGEST_VALUE])
+        if end:
+            window.at = at + end
+            self._need(FAR)
+            if _ENDS_BROKEN.match(window.data, window.at):
+                self.problems.append(Problem("broken envelope", 1, start, why))
+                self._store(key, _printable(value))
+                return True
+            at = begin - window.base
+        first = _BLANK.match(window.data, at + 1) if at >= 0 else None
+        if first is None or window.data[at] != ord("{") or window.data[first.end() : first.end() + 1] != b'"':
+            return False
+        self.problems.append(Problem("broken envelope", 1, start, why))
+        if len(self._members) < MOST_NESTED:
+            members: dict[str, Any] = {}
+            self._store(key, members)
+            self._members.append(members)
+        self._loose = True
+        window.at = first.end()
+        return True
+
+    def _tolerantly(self, data: bytes) -> tuple[Any, int]:
+        """Return the value that a text begins with, and where it ends; 0 where none can be made out."""
+        if self._forgiven >= MOST_FORGIVEN:
+            return None, 0
+        try:
+            value, end = Tolerant(data, Habits()).parse(0, quotes=False, stray=True)
+        except BrokenError as broken:
+            self._forgiven += broken.at
+            return None, 0
+        self._forgiven += end
+        return value, end
+
+    def _store(self, key: str, value: Any) -> None:
+        """Keep a value, also as one of the broken object that it stands in."""
+        if len(self.values) >= MOST_KEYS and key not in self.values:
+            return
+        self.values[key] = value
+        if self._members and self._members[-1] is not value:
+            self._members[-1][key] = value
 
     def _keep(self, key: str, raw: bytes | None, size: int, start: int) -> None:
         if len(key) > LONGEST_VALUE:
             key = f"({len(key):,} characters)"
         size_of_both = size + len(key)
-        if len(self.values) >= MOST_KEYS and key not in self.values:
-            return
         value: Any = f"({size:,} bytes)"
         if raw is not None and self._bytes + size_of_both <= MOST_BYTES:
             self._bytes += size_of_both
@@ -324,10 +394,22 @@ class EnvelopeReader:
             except ValueError:
                 if raw[:1] == b'"':
                     value = text_of(raw[1:-1])
-                elif raw[:1] in (b"{", b"[") and not self._of_event:
+                elif raw[:1] in (b"{", b"["):
+                    forgiven, end = self._tolerantly(raw)
+                    value = forgiven if end == len(raw) else value
                     why = f"the value of {key[:80]!r} is no valid JSON"
-                    self.problems.append(Problem("broken envelope", 1, start, why))
-        self.values[key] = _printable(value)
+                    if not self._of_event:
+                        self.problems.append(Problem("broken envelope", 1, start, why))
+                elif size <= LONGEST_STRING:
+                    value = self._stray_value(key, text_of(raw))
+        self._store(key, _printable(value))
+
+    def _stray_value(self, key: str, text: str) -> Any:
+        """Return what a text means that stands where a value should."""
+        if self._of_event and key in EXACT_KEYS:
+            return time_meant(text, has_decimal_commas=False)
+        number = decimal_comma(text)
+        return text if number is None else float(number.text)
 
     def _string(self) -> tuple[bytes | None, int, bool]:
         """Pass over a string: its bytes if small, its size, whether it was closed."""
@@ -350,9 +432,16 @@ class EnvelopeReader:
                 return None, window.offset - begin, False
 
     def _scalar(self) -> tuple[bytes | None, int, bool]:
-        """Pass over a number or a word: its bytes if small, its size, whether it is one."""
+        """Pass over a number or a word, or what else stands there without quotes: its bytes if small, its
+        size, whether there is anything.
+        """
         window = self._window
         begin = window.offset
+        self._need(LONGEST_STRAY)
+        if (end := self._stray_end()) is not None:
+            raw = window.data[window.at : end].rstrip()
+            window.at = end
+            return raw, len(raw), True
         data: bytes | None = b""
         while (match := _SCALAR.match(window.data, window.at)) is not None:
             window.at = match.end()
@@ -360,6 +449,16 @@ class EnvelopeReader:
             if window.left or not self._more():
                 break
         return data, window.offset - begin, window.offset > begin
+
+    def _stray_end(self) -> int | None:
+        """Return where the text ends that stands here in place of a value; None where it is a single word."""
+        window = self._window
+        word = _SCALAR.match(window.data, window.at)
+        at = word.end() if word else window.at
+        if (word or window.data[at : at + 1] not in b",}") and not BEHIND_VALUE.match(window.data, at):
+            end = stray_end(window.data, window.at, True)
+            return end if end is not None and end < len(window.data) else None
+        return None
 
     def _container(self) -> tuple[bytes | None, int, bool]:
         """Pass over an object or array: its bytes if small, its size, whether it was sound."""
@@ -423,7 +522,7 @@ class EnvelopeReader:
         behind_blanks = len(window.data.rstrip()) - 1 if window.left < LONGEST_EVENT else len(window.data)
         return min(behind_blanks, len(window.data) - LONGEST_BLANK)
 
-    def _resync(self, start: int, why: str = "", raw: bytes | None = None, key: str = "") -> bool:
+    def _resync(self, start: int, why: str = "", key: str = "") -> bool:
         """Go to the next text that looks like a key; False if there is none."""
         window = self._window
         if why:
@@ -444,7 +543,7 @@ class EnvelopeReader:
                     and value[:1] == b'"' == value[-1:]
                     and len(value) > 1
                 ):
-                    self.values[key] = _printable(text_of(value[1:-1]))
+                    self._store(key, _printable(text_of(value[1:-1])))
                 window.at = window.data.index(b'"', match.start())
                 return True
             if window.ended:

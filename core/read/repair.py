@@ -127,11 +127,7 @@ class Repair:
         except BrokenError as broken:
             if not is_object or (broken.cut_off and (not ends or len(data) > LONGEST_TAIL)):
                 raise
-            try:
-                value, end = parser.parse(0, quotes=True)
-            except BrokenError:
-                raise broken from None
-            return value, end, "unescaped quotes or stray text in an event"
+            return self._forgiven(parser, broken)
         if not is_object and data[:1] != b"[" and data[end:].lstrip()[:1] not in (b"", b",", b"]"):
             raise BrokenError(0, "text that belongs to no event")
         text = data[:end]
@@ -139,6 +135,19 @@ class Repair:
             return decode_strictly(text), end, ""
         except RefusedError:
             return value, end, _fault(text)
+
+    def _forgiven(self, parser: Tolerant, broken: BrokenError) -> tuple[Any, int, str]:
+        """Return what `_element` does of an event that is `broken` without forgiveness for stray text and
+        quotes, with as little of it as does.
+        """
+        for quotes, stray in ((False, True), (True, False), (True, True)):
+            try:
+                value, end = parser.parse(0, quotes=quotes, stray=stray)
+            except BrokenError:
+                continue
+            why = "unescaped quotes or stray text in an event"
+            return value, end, why if quotes else min(parser.forgiven, default=why)
+        raise broken
 
     def _next_event(self, offset: int, behind: bytes = b"", limit: int | None = None) -> int | None:
         """Return the offset at which the next event begins, before `limit`; see `next_event`."""

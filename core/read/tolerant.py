@@ -1,9 +1,10 @@
 """A parser of single JSON values that forgives what profilers get wrong; own stack, no recursion.
 
 Forgiven: NaN, Infinity and their kin, control characters, bad UTF-8, bad escapes, lone surrogates, doubled or
-trailing commas, and, when asked (`quotes`), quotes inside strings that nobody escaped. Then a quote ends a
-string only if what follows is what the writer puts behind a value: a key that it was seen to write next, a
-well-known key of events, at last any key or closing bracket.
+trailing commas. When asked (`stray`), a value that is none is kept as its text, up to the next key or
+bracket, and a key may lack its opening quote. When asked (`quotes`), quotes in strings that nobody escaped:
+then one ends a string only if what follows is what the writer puts behind a value: a key that it was seen to
+write next, a well-known key of events, at last any key or closing bracket.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from .json_text import TOKEN, text_of
+from .stray import BEHIND_ITEM, BEHIND_VALUE, DECIMAL_COMMA, STRAY_TEXT, decimal_comma, stray_end, time_meant
 
 DEEPEST = 512
 """Values nested deeper are passed over and replaced by a note."""
@@ -49,6 +51,8 @@ _END_KEY = re.compile(rb'"(?=\s*+:)')
 _BOUNDARY = re.compile(rb'\}\s*+,?\s*+\{\s*+"')
 """Between two events, or two objects of a list: a broken string ends before it."""
 LONGEST_BROKEN_KEY = 256
+_KEY_WITHOUT_QUOTE = re.compile(rb'([A-Za-z_][^"\\{}\[\],:\n]{0,80})"(?=\s*+:)')
+QUOTE_MISSING = "a key without its opening quote"
 
 
 class BrokenError(ValueError):
@@ -112,16 +116,39 @@ class _Open:
     key: str = ""
 
 
+class _Stray(str):
+    """The text of a time that is no number."""
+
+    __slots__ = ()
+
+
 class Tolerant:
-    """Parses values from one text; `quotes` says whether stray quotes are forgiven."""
+    """Parses values from one text; `quotes` and `stray` say whether that is forgiven."""
 
     def __init__(self, data: bytes, habits: Habits) -> None:
         self._data = data
         self._habits = habits
         self._ends: dict[re.Pattern[bytes], tuple[int, int]] = {}
+        self._stray = False
+        self.forgiven: set[str] = set()
+        """What stray text the last call of `parse` forgave, in words."""
 
-    def parse(self, start: int, *, quotes: bool) -> tuple[Any, int]:
+    def parse(self, start: int, *, quotes: bool, stray: bool = False) -> tuple[Any, int]:
         """Return the value that begins at `start` and where it ends; BrokenError if there is none."""
+        self._stray = stray
+        self.forgiven = set()
+        value, end = self._parse(start, quotes)
+        if stray and isinstance(value, dict):
+            self._settle_times(value)
+        return value, end
+
+    def _settle_times(self, event: dict[str, Any]) -> None:
+        """Put numbers for the stray texts of times that can mean one thing only."""
+        for key in EXACT_KEYS & event.keys():
+            if isinstance(event[key], _Stray):
+                event[key] = time_meant(event[key], has_decimal_commas=DECIMAL_COMMA in self.forgiven)
+
+    def _parse(self, start: int, quotes: bool) -> tuple[Any, int]:
         data = self._data
         size = len(data)
         stack: list[_Open] = []
@@ -146,7 +173,7 @@ class Tolerant:
                 top = stack[-1]
             else:
                 if top is not None and top.is_object:
-                    top.key, at = self._key(at, quotes)
+                    top.key, at = self._key(at, top, quotes)
                     if at >= size:
                         raise BrokenError(size, "the text ends within it", cut_off=True)
                     byte = data[at]
@@ -178,9 +205,17 @@ class Tolerant:
                 return token.end()
         raise BrokenError(len(self._data), "the text ends within it", cut_off=True)
 
-    def _key(self, at: int, quotes: bool) -> tuple[str, int]:
+    def _key(self, at: int, top: _Open, quotes: bool) -> tuple[str, int]:
+        """Return the key at a place, and where its value begins. Stray text behind a value has none."""
         data = self._data
         if data[at] != 0x22:
+            match = _KEY_WITHOUT_QUOTE.match(data, at) if self._stray else None
+            colon = self._after_colon(match.end()) if match else None
+            if match is not None and colon is not None:
+                self.forgiven.add(QUOTE_MISSING)
+                return text_of(match.group(1)), colon
+            if self._stray and top.value and data[at] not in b"{[":
+                return "", at
             raise BrokenError(at, "no key where one is expected")
         end = self._closing_quote(at)
         raw, colon = data[at + 1 : end - 1], self._after_colon(end)
@@ -215,16 +250,36 @@ class Tolerant:
         data = self._data
         if byte == 0x22:
             return self._string(at, stack, quotes)
+        exact = len(stack) == 1 and stack[0].key in EXACT_KEYS
+        stray = self._stray and bool(stack)
+        behind = (BEHIND_VALUE if stack[-1].is_object else BEHIND_ITEM) if stray else _BLANK
         number = _NUMBER.match(data, at)
-        if number is not None:
-            exact = len(stack) == 1 and stack[0].key in EXACT_KEYS
+        if number is not None and behind.match(data, number.end()):
             return _number(number, exact), number.end()
         word = _WORD.match(data, at)
-        if word is not None:
+        if word is not None and behind.match(data, word.end()):
             return _word(word.group()), word.end()
+        if stray:
+            return self._stray_text(at, stack[-1].is_object, exact)
         if len(data) - at < 16 and data[at:].strip(b"-+.0123456789eEINTFabcdefilnrstuy") == b"":
             raise BrokenError(len(data), "the text ends within it", cut_off=True)
         raise BrokenError(at, "no value where one is expected")
+
+    def _stray_text(self, at: int, in_object: bool, exact: bool) -> tuple[Any, int]:
+        """Return what some text means that is no value, and where it ends; a time's is settled later."""
+        end = stray_end(self._data, at, in_object)
+        if end is None:
+            raise BrokenError(at, "no value where one is expected")
+        if end == len(self._data):
+            raise BrokenError(end, "the text ends within it", cut_off=True)
+        raw = self._data[at:end].rstrip()
+        text = text_of(raw.removesuffix(b'"') if raw.count(b'"') % 2 else raw)
+        number = decimal_comma(text)
+        is_number = number is not None and (number.is_certain or not exact)
+        self.forgiven.add(DECIMAL_COMMA if is_number else STRAY_TEXT)
+        if exact:
+            return _Stray(text), end
+        return text if number is None else float(number.text), end
 
     def _string(self, at: int, stack: list[_Open], quotes: bool) -> tuple[str, int]:
         data = self._data
