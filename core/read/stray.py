@@ -45,10 +45,10 @@ def stray_end(data: bytes, at: int, in_object: bool) -> int | None:
     for nested in (True, False):
         open_: list[int] = []
         for mark in _MARK.finditer(data, at, at + LONGEST_STRAY):
-            byte, place = data[mark.start()], mark.start()
+            byte, offset = data[mark.start()], mark.start()
             if byte == 0x2C:
-                if not open_ and (not in_object or _ends_member(data, place)):
-                    return place
+                if not open_ and (not in_object or _ends_member(data, offset)):
+                    return offset
             elif byte in _CLOSING:
                 if nested:
                     open_.append(_CLOSING[byte])
@@ -58,7 +58,7 @@ def stray_end(data: bytes, at: int, in_object: bool) -> int | None:
                 if byte != open_.pop():
                     break
             elif byte != 0x29:
-                return place if (byte == 0x7D) == in_object else None
+                return offset if (byte == 0x7D) == in_object else None
     return None if len(data) - at > LONGEST_STRAY else len(data)
 
 

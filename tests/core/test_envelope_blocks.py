@@ -144,8 +144,8 @@ def test_any_keys_equal_what_json_says(
 
 def _as_kept(value: Any) -> Any:
     """Return the value as it is kept: without lone surrogates, in strings longer than 4 KB their size."""
-    kept = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    plain = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     return {
         key: f"({len(text) + 2:,} bytes)" if isinstance(text, str) and len(text) > 4_094 else text
-        for key, text in kept.items()
+        for key, text in plain.items()
     }

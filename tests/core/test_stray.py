@@ -23,7 +23,7 @@ FORMS = (
 )  # fmt: skip
 """What writers print where a value belongs. One of them opens a bracket that nothing closes."""
 BROKEN_BRACKETS = ("[1, 1",)
-PLACES = {
+SPOTS = {
     "first argument": '"args": {"a": %s, "b": 2}',
     "inner argument": '"args": {"x": 1, "a": %s, "b": [1, 2]}',
     "last argument": '"args": {"b": 2, "a": %s}',
@@ -51,7 +51,7 @@ def event(number: int, fields: str) -> str:
 
 
 def write(path: Path, events: list[str]) -> Path:
-    path.write_text('{"traceEvents": [\n' + ",\n".join(events) + "\n]}")
+    path.write_text('{"traceEvents": [\n' + ",\n".join(events) + "\n]}", encoding="utf-8")
     return path
 
 
@@ -61,15 +61,15 @@ def sound(number: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("place", PLACES)
-def test_a_bad_value_costs_itself_alone(place: str, layout: str, tmp_path: Path) -> None:
-    """Each form in each place: all events are read, all other fields kept, the event counts as repaired, and
+@pytest.mark.parametrize("spot", SPOTS)
+def test_a_bad_value_costs_itself_alone(spot: str, layout: str, tmp_path: Path) -> None:
+    """Each form in each spot: all events are read, all other fields kept, the event counts as repaired, and
     both readers make the same index of it.
     """
     for form in FORMS:
         if form in BROKEN_BRACKETS:
             continue
-        damaged = LAYOUTS[layout](event(1, PLACES[place] % form))
+        damaged = LAYOUTS[layout](event(1, SPOTS[spot] % form))
         (item,) = repair(damaged.encode())
         assert isinstance(item, RepairedEvent), (form, item)
         assert item.value["ts"] == 1001 and item.value["args"]["b"] in (2, [1, 2]), form
@@ -84,13 +84,13 @@ def test_a_bad_value_costs_itself_alone(place: str, layout: str, tmp_path: Path)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_text_of_a_bad_value_is_kept(form: str) -> None:
     """What is no number stays as it was written; a decimal comma is one number."""
-    (item,) = repair(event(1, PLACES["inner argument"] % form).encode())
+    (item,) = repair(event(1, SPOTS["inner argument"] % form).encode())
     if form in BROKEN_BRACKETS:
         assert not isinstance(item, RepairedEvent)
         return
     assert isinstance(item, RepairedEvent)
-    kept = item.value["args"]["a"]
-    assert kept == (7.5 if form == "7,5" else form.rstrip('"'))
+    value = item.value["args"]["a"]
+    assert value == (7.5 if form == "7,5" else form.rstrip('"'))
     assert item.why == (
         "decimal commas: LC_NUMERIC of the writer"
         if form == "7,5"
@@ -192,7 +192,9 @@ def test_the_rank_is_read_beside_a_broken_value(config: str, where: str, tmp_pat
     events = f'"traceEvents": [{sound(1)}]'
     keys = f'"distributedInfo": {info}'
     path = tmp_path / "nodea_100.1769071195663459011.pt.trace.json"
-    path.write_text(f"{{{events}, {keys}}}" if where == "only behind" else f"{{{keys}, {events}}}")
+    path.write_text(
+        f"{{{events}, {keys}}}" if where == "only behind" else f"{{{keys}, {events}}}", encoding="utf-8"
+    )
     facts = file_facts(open_source(path))
     assert (facts.rank, facts.world) == (1, 2)
     assert facts != FileFacts()
