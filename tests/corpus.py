@@ -62,6 +62,16 @@ def files(*patterns: str) -> list[Path]:
     return sorted(paths.values(), key=lambda path: (not path.is_relative_to(SAMPLES), path))
 
 
+RECORDED = ("*.trace.json.gz", "dynamo*.json", "*/*.pt.trace.json.gz")
+"""Samples that are traces; beside them lie what wrote them and what PyTorch said of them."""
+
+
+def traces(*patterns: str) -> list[Path]:
+    """Return all samples that are traces, and what of the corpus and its cases matches."""
+    samples = sorted(path for pattern in RECORDED for path in SAMPLES.glob(pattern))
+    return samples + [path for path in files(*patterns) if not path.is_relative_to(SAMPLES)]
+
+
 def absent(*names: File) -> list[str]:
     """Return why a test that reads these cannot run: what is said of each of their folders not there."""
     paths = [file(name) for name in names]

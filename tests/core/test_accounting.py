@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, GOLDENS, accounting, needs, over, recoverable, thinned
+from tests.corpus import CASES, CORPUS, GOLDENS, accounting, file, needs, over, recoverable, thinned
 from tracelane.core.base.units import TIME_LIMIT
 from tracelane.tui.cli.main import main
 
@@ -42,10 +42,10 @@ def test_numbers_equal_the_accounting(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Events, slices, pairs, instants, counters, flows, bounds and every track's depth are exact."""
-    if not (CORPUS / name).is_file():
+    if not file(name).is_file():
         pytest.skip("listed in the accounting, not in this corpus")
     want = accounting()[name]
-    got = _info(CORPUS / name, corpus_cache, capsys)
+    got = _info(file(name), corpus_cache, capsys)
     be = want["BE"]
     assert got["schema"] == 1
     assert got["events"] == want["events"]
@@ -86,9 +86,9 @@ def test_broken_files_give_up_their_whole_events(
 ) -> None:
     """From files that are no valid JSON at least the whole events are read, and the damage is said."""
     if recoverable()[name] == 0:
-        assert main(["info", str(CORPUS / name), "--json", "--index-dir", str(corpus_cache)]) in (0, 2)
+        assert main(["info", str(file(name)), "--json", "--index-dir", str(corpus_cache)]) in (0, 2)
         return
-    got = _info(CORPUS / name, corpus_cache, capsys)
+    got = _info(file(name), corpus_cache, capsys)
     assert got["events"] - got["unreadable"] >= recoverable()[name]
     assert got["slices"] + got["instants"] + got["unmatched_begin"] > 0
 
@@ -98,7 +98,7 @@ def test_what_is_no_trace_is_refused(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An empty file or a web page ends with one line on stderr and exit code 2."""
-    assert main(["info", str(CORPUS / name), "--index-dir", str(corpus_cache)]) == 2
+    assert main(["info", str(file(name)), "--index-dir", str(corpus_cache)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "Traceback" not in err
 

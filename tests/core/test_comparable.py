@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tracelane
-from tests.corpus import CASES, CORPUS, ROOT, later, needs_cases, needs_corpus
+from tests.corpus import CASES, ROOT, files, needs, over
 from tests.events import Event, complete, metadata
 from tracelane.core.base.kineto import WORK
 from tracelane.core.tables.comparable import needs_of
@@ -181,12 +181,8 @@ def test_a_loss_of_a_sample_is_no_gain(path: Path, tmp_path: Path, capsys: Captu
     check_all(*read_json(path), tmp_path, capsys)
 
 
-@needs_corpus
-@pytest.mark.parametrize(
-    "path",
-    [later(path) for pattern in REAL for path in sorted(CORPUS.glob(pattern))],
-    ids=lambda path: path.name,
-)
+@pytest.mark.slow
+@over("path", [path for path in files(*REAL) if path not in SAMPLES])
 def test_a_loss_of_a_real_trace_is_no_gain(path: Path, tmp_path: Path, capsys: Capture) -> None:
     """The same of the traces of the corpus that can be read whole."""
     try:
@@ -259,7 +255,7 @@ def test_what_a_step_does_not_touch_is_compared(tmp_path: Path, capsys: Capture)
     capsys.readouterr()
 
 
-@needs_cases
+@needs(CASES)
 def test_lost_kernels_of_a_case(capsys: Capture) -> None:
     """The default metric is not replaced by another where the baseline has it."""
     gate = CASES / "bugs" / "gate"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tracelane
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over
 from tests.events import Event, complete, index_of
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.short_names import comparable_name
@@ -388,12 +388,12 @@ def test_shortened_side(tmp_path: Path) -> None:
 @over("name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
 def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
     """A summary read back compares as the one that was written, is small, and no trace is taken for one."""
-    scope = Scope(open_trace(CORPUS / name, index_dir=corpus_cache))
+    scope = Scope(open_trace(file(name), index_dir=corpus_cache))
     summary = summarise(scope, name)
     path = tmp_path / "baseline.json"
     path.write_text(summary_json(summary, 1000))
     assert is_summary(path)
-    assert not is_summary(CORPUS / name)
+    assert not is_summary(file(name))
     diff = difference([read_summary(path)], summary)
     assert all(len(diff.tables[table]) == 0 for table in ("kernels", "ops", "categories"))
     assert all(not change.change for change in diff.metrics.values())

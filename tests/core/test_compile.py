@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over
 from tests.events import complete, metadata, open_events
 from tests.json_tables import analysed
 from tests.tui.cli_process import tracelane_here
@@ -30,16 +30,18 @@ TRITON = "gpu/tl_torch_compile_triton.json.gz"
 VLLM = "gpu/tl_vllm_decode_cudagraph_exec.json.gz"
 MLP = "aiu/mlp_trace.json"
 EAGER = "cpu/torch213_mlp_plain.json"
-FILES = (BREAKS, BREAKS_WITH_STACK, FIRST_CALL, TRITON, MLP)
+OF_TORCH = [f"cpu/torch_{release}_compiled.pt.trace.json.gz" for release in ("2.1", "2.13", "2.14")]
+FILES = (BREAKS, BREAKS_WITH_STACK, FIRST_CALL, TRITON, MLP, *OF_TORCH, "compiled/model.pt.trace.json.gz")
+FIRST_CALL_OF_TORCH = "cpu/torch_2.13_first_call.pt.trace.json.gz"
 HOSTS = ("cpu_op", "user_annotation")
 
 
 @cache
 def events_of(name: str) -> list[dict[str, Any]]:
     """Return the host's slices by (start, longest first), with integer ns."""
-    path = CORPUS / name
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        events = json.loads(file.read(), parse_float=Decimal)["traceEvents"]
+    path = file(name)
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        events = json.loads(stream.read(), parse_float=Decimal)["traceEvents"]
     host = [e for e in events if e.get("cat") in HOSTS and e.get("ph") == "X"]
     for e in host:
         e["start"], e["end"] = (
@@ -69,7 +71,7 @@ def of_name(name: str, pattern: str) -> list[dict[str, Any]]:
 
 
 def compile_answer(name: str, cache_dir: Path, **scope: Any) -> dict[str, Any]:
-    trace = open_trace(CORPUS / name, index_dir=cache_dir)
+    trace = open_trace(file(name), index_dir=cache_dir)
     return analysed("compile", Scope(trace, **scope))
 
 
@@ -119,10 +121,10 @@ def test_graphs_and_signs_are_counted(name: str, corpus_cache: Path) -> None:
         assert signs.get(sign, (0, 0)) == sums, sign
 
 
-@needs(CORPUS)
-def test_compile_time_adds_up(corpus_cache: Path) -> None:
+@over("name", [FIRST_CALL, FIRST_CALL_OF_TORCH])
+def test_compile_time_adds_up(name: str, corpus_cache: Path) -> None:
     """The phases' own times are those of a walk, and add up to the time in which anything is compiled."""
-    rows = of_name(FIRST_CALL, r"\(dynamo_timed\)$")
+    rows = of_name(name, r"\(dynamo_timed\)$")
     own = [e["end"] - e["start"] for e in rows]
     for at, outer in enumerate(outer_of(rows)):
         if outer >= 0:
@@ -130,25 +132,21 @@ def test_compile_time_adds_up(corpus_cache: Path) -> None:
     expected: Counter[str] = Counter()
     for e, ns in zip(rows, own):
         expected[e["name"].removesuffix(" (dynamo_timed)")] += ns
-    answer = compile_answer(FIRST_CALL, corpus_cache)
+    answer = compile_answer(name, corpus_cache)
     assert {row["name"]: row["self_ns"] for row in answer["phases"]} == expected
     assert answer["compile_ns"] == sum(expected.values())
     phase = {row["name"]: row["phase"] for row in answer["phases"]}
     assert (phase["bytecode_tracing"], phase["aot_trace_joint_graph"]) == ("dynamo", "AOT")
-    assert (phase["compile_file"], phase["Scheduler.codegen"]) == ("inductor", "inductor")
+    assert (phase.get("compile_file", "inductor"), phase["Scheduler.codegen"]) == ("inductor", "inductor")
     assert "" not in phase.values()
 
 
-@needs(CORPUS)
-def test_compilations_have_their_ids(corpus_cache: Path) -> None:
-    """Two frames were compiled, then the backward graph of each; their phases add up to their times."""
-    rows = compile_answer(FIRST_CALL, corpus_cache)["compilations"]
-    assert [(row["name"], row["of"]) for row in rows] == [
-        ("0/0", "frame"),
-        ("0/0", "backward graph"),
-        ("1/0", "frame"),
-        ("1/0", "backward graph"),
-    ]
+@over("name, frames", [(FIRST_CALL, ("0/0", "1/0")), (FIRST_CALL_OF_TORCH, ("3/0",))])
+def test_compilations_have_their_ids(name: str, frames: tuple[str, ...], corpus_cache: Path) -> None:
+    """Each frame was compiled, then its backward graph; their phases add up to their times."""
+    rows = compile_answer(name, corpus_cache)["compilations"]
+    both = [(frame, of) for frame in frames for of in ("frame", "backward graph")]
+    assert [(row["name"], row["of"]) for row in rows] == both
     for row in rows:
         assert row["dynamo_ns"] + row["aot_ns"] + row["inductor_ns"] == row["total_ns"]
 
@@ -181,21 +179,21 @@ def test_device_time_by_code(corpus_cache: Path) -> None:
     assert aiu == {"Inductor (Spyre)": 30}, "an AIU's Memset (Device) is an allocation"
 
 
-@needs(CORPUS)
-def test_what_is_not_there_is_said(corpus_cache: Path) -> None:
+@over("eager, warm", [(EAGER, BREAKS), ("cpu/torch_2.13_training.pt.trace.json.gz", OF_TORCH[1])])
+def test_what_is_not_there_is_said(eager: str, warm: str, corpus_cache: Path) -> None:
     """An eager trace shows no sign; a compiled one of the CPU says that its kernels leave no events."""
-    eager = compile_answer(EAGER, corpus_cache)
-    assert (eager["applied"], eager["signs"]) == (False, [])
-    assert "nothing shows torch.compile" in eager["notes"][1]
-    assert any("leave no events" in note for note in compile_answer(BREAKS, corpus_cache)["notes"])
+    plain = compile_answer(eager, corpus_cache)
+    assert (plain["applied"], plain["signs"]) == (False, [])
+    assert "nothing shows torch.compile" in plain["notes"][1]
+    assert any("leave no events" in note for note in compile_answer(warm, corpus_cache)["notes"])
 
 
-@needs(CORPUS)
-def test_a_range_counts_what_begins_in_it(corpus_cache: Path) -> None:
+@over("name", [BREAKS, *OF_TORCH[1:]])
+def test_a_range_counts_what_begins_in_it(name: str, corpus_cache: Path) -> None:
     """In the second half of the regions' time only those count that begin there."""
-    regions = of_name(BREAKS, "^Torch-Compiled Region")
+    regions = of_name(name, "^Torch-Compiled Region")
     span = (regions[len(regions) // 2]["start"], 1 << 60)
-    rows = compile_answer(BREAKS, corpus_cache, range=span)["regions"]
+    rows = compile_answer(name, corpus_cache, range=span)["regions"]
     assert sum(row["count"] for row in rows) == len(regions) - len(regions) // 2
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.core.findings_traces import DEVICE
 from tests.core.test_device_clocks import shifted, trace_of
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over
 from tests.events import complete, index_of, metadata, open_events, write_demo_without_counters, write_events
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
@@ -204,7 +204,7 @@ COUNTED = (
 @over("name", COUNTED)
 def test_every_series_is_summed_up(name: str, corpus_cache: Path) -> None:
     """Each series of each counter has a row with its samples, least and greatest value as in the file."""
-    whole = json.loads((CORPUS / name).read_text())
+    whole = json.loads(file(name).read_text())
     events = whole["traceEvents"] if isinstance(whole, dict) else whole
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     for event in events:
@@ -212,7 +212,7 @@ def test_every_series_is_summed_up(name: str, corpus_cache: Path) -> None:
             title = f"{event['name']} {event['id']}" if "id" in event else event["name"]
             for series, value in event["args"].items():
                 values[title, series].append(float(value))
-    table = counters_table(open_trace(CORPUS / name, index_dir=corpus_cache))
+    table = counters_table(open_trace(file(name), index_dir=corpus_cache))
     rows = {(row["counter"], row["series"]): row for row in table.rows()}
     assert rows.keys() == values.keys()
     for key, row in rows.items():

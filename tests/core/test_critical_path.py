@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.core.hta_path import DEPENDENCY, OPERATOR, SYNC, HtaPath, events_of
-from tests.corpus import CORPUS, GOLDENS, needs, over
+from tests.corpus import CORPUS, GOLDENS, file, needs, over, traces
 from tests.events import complete, flow, index_of, write_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
@@ -28,7 +28,7 @@ from tracelane.core.tables.selection import Selection
 from tracelane.core.trace import Trace, open_trace, trace_of
 from tracelane.tui.cli.main import EXIT_USAGE, main
 
-TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+TRACES = traces("*/*.json*")
 LAUNCH = {"cat": "cuda_runtime", "name": "cudaLaunchKernel"}
 Events = list[dict[str, Any]]
 
@@ -89,7 +89,7 @@ def length(trace: Trace, name: str, factor: float = 0.0) -> tuple[int, int]:
 )
 def test_segments_add_up_to_the_step(path: str, step: int, ns: int, corpus_cache: Path) -> None:
     """To the end of the last work that the step launched, to the ns."""
-    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    trace = open_trace(file(path), index_dir=corpus_cache)
     tables = analyse_critical_path(Selection(step=step).scope(trace), by="kind")
     (summary,) = tables["path_summary"].rows()
     assert (
@@ -109,7 +109,7 @@ def test_a_path_has_no_holes(path: str, corpus_cache: Path) -> None:
     slices, and the window is as long as it is when nothing changes.
     """
     try:
-        trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+        trace = open_trace(file(path), index_dir=corpus_cache)
     except TracelaneError as error:  # files that are no traces are other tests' matter
         pytest.skip(str(error))
     one = critical_path(Scope(trace, clocks=trace.clocks))

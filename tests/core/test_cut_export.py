@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, over
 from tests.events import begin, complete, counter, end, every_phase, flow, metadata
 from tests.forms import Form, cut_off, forms
 from tests.tui.cli_process import tracelane_here
@@ -35,6 +35,7 @@ FILES = (
     "chrome/devtools_65_array.json.gz",
     "chrome/viztracer_multithread.json",
     "chrome/catapult_main_thread_has_unclosed_slices.json",
+    *("cuda/gloo.pt.trace.json.gz", "cpu/torch_2.13_training.pt.trace.json.gz", "jax.trace.json.gz"),
 )
 
 
@@ -74,7 +75,7 @@ def test_a_cut_has_exactly_the_slices_of_its_window(
     name: str, part: tuple[float, float], corpus_cache: Path, tmp_path: Path
 ) -> None:
     """Nothing of the window is missing or changed, nothing else is there; envelope and metadata are kept."""
-    path = next(CORPUS.glob("**/*mtia*.json*")) if name == "mtia" else CORPUS / name
+    path = next(CORPUS.glob("**/*mtia*.json*")) if name == "mtia" else file(name)
     trace = open_trace([path], index_dir=corpus_cache)
     window = window_of(trace, *part)
     out = tmp_path / "cut.json.gz"
@@ -97,14 +98,14 @@ def test_a_cut_has_exactly_the_slices_of_its_window(
     trace.close()
 
 
-@needs(CORPUS)
-def test_a_cut_copies_events_as_they_stand(corpus_cache: Path, tmp_path: Path) -> None:
+@over("name", [FILES[0], "cpu/torch_2.13_rank0.pt.trace.json.gz", "cuda/gloo.pt.trace.json.gz"])
+def test_a_cut_copies_events_as_they_stand(name: str, corpus_cache: Path, tmp_path: Path) -> None:
     """Every event of a plain trace's cut is found in the source with the same bytes, in the same order."""
-    path = CORPUS / FILES[0]
+    path = file(name)
     trace = open_trace([path], index_dir=corpus_cache)
     out = tmp_path / "cut.json"
     cut_scope(Scope(trace, window_of(trace, 0.3, 0.6)), out)
-    source, at = path.read_bytes(), 0
+    source, at = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes(), 0
     body = out.read_bytes().split(b'"traceEvents": [\n')[1].removesuffix(b"\n]}\n")
     value = json.loads(out.read_bytes(), parse_float=Decimal)
     texts = event_texts(body, len(value["traceEvents"]), False)

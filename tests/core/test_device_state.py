@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over, traces
 from tests.events import complete, open_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.arrays import merge
@@ -84,7 +84,7 @@ def scope_of(trace: Trace) -> Scope:
 
 
 def opened(path: str, cache: Path) -> Trace:
-    where = CORPUS / path
+    where = file(path)
     return open_trace(sorted(where.glob("*")) if where.is_dir() else where, index_dir=cache)
 
 
@@ -168,7 +168,7 @@ def test_each_moment_has_the_first_state(seed: int) -> None:
     assert (edges[0], edges[-1]) == (low, high) and (states[1:] != states[:-1]).all()
 
 
-TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+TRACES = traces("*/*.json*")
 
 
 @over("path", [*TRACES, DLRM])

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.core.hta import EXACT, HEAD, NAMES, RANKS, golden, opened, rule_050
-from tests.corpus import CASES, CORPUS, GOLDENS, needs, over
+from tests.corpus import CASES, CORPUS, GOLDENS, file, needs, over
 from tests.events import complete, index_of
 from tracelane.core.base.arrays import merge
 from tracelane.core.base.short_names import short_names
@@ -275,9 +275,9 @@ CATEGORIES = ("gpu_memcpy", "gpu_memset", "Memcpy", "Memset")
 
 @cache
 def events_of(name: str) -> list[dict[str, Any]]:
-    path = CORPUS / name
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        events = json.loads(file.read(), parse_float=Decimal)["traceEvents"]
+    path = file(name)
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        events = json.loads(stream.read(), parse_float=Decimal)["traceEvents"]
     return [e for e in events if e.get("cat") in CATEGORIES and e.get("ph") == "X"]
 
 
@@ -286,7 +286,7 @@ def events_of(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("half", [False, True])
 def test_sums_are_those_of_the_file(name: str, half: bool, corpus_cache: Path) -> None:
     """Count, bytes and ns by kind are exact; of a range those that start in it count whole."""
-    trace = open_trace(CORPUS / name, index_dir=corpus_cache)
+    trace = open_trace(file(name), index_dir=corpus_cache)
     events = events_of(name)
     starts = sorted(int(e["ts"] * 1000) for e in events)
     span = (starts[len(starts) // 4], starts[3 * len(starts) // 4] + 1) if half else None

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.core.findings_traces import kernel
-from tests.corpus import CORPUS, GOLDENS, needs, over, thinned
+from tests.corpus import CORPUS, file, needs, over
 from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.formats import as_json
@@ -110,7 +110,7 @@ def test_the_calls_of_real_traces_are_known(
     name: str, categories: tuple[str, ...], corpus_cache: Path
 ) -> None:
     """Of the runtime's calls in these traces nine of ten slices have an explanation."""
-    index = open_trace(CORPUS / name, index_dir=corpus_cache).indexes[0]
+    index = open_trace(file(name), index_dir=corpus_cache).indexes[0]
     kinds = index.column("slices.category").tolist()
     names = index.strings(index.column("slices.name"))
     calls = [text for kind, text in zip(kinds, names) if index.categories[kind] in categories]
@@ -143,6 +143,7 @@ SYNC, KINETO, QWEN, SGLANG, TRITON, VLLM, ADD, MI350 = (
         "aorta_mi350_small.pt.trace.json",
     )
 )
+GLOO, STACKS, INFERENCE = (file(f"cuda/{name}.pt.trace.json.gz") for name in ("gloo", "stacks", "inference"))
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 Oracle = Callable[[list[dict[str, Any]]], list[tuple[Any, ...]]]
 
@@ -220,13 +221,33 @@ CASES: tuple[tuple[str, Oracle, tuple[str, ...], tuple[Path, ...]], ...] = (
         "kernel",
         kernels,
         ("name", "count", "total_ns"),
-        (A100, MI250, H100, MI300, SYNC, QWEN, SGLANG, TRITON, VLLM, ADD, MI350),
+        (A100, MI250, H100, MI300, SYNC, QWEN, SGLANG, TRITON, VLLM, ADD, MI350, GLOO, STACKS, INFERENCE),
     ),
-    ("slow-step", steps, ("step", "wall_ns"), (A100, MI250, H100, MI300, SYNC, QWEN, KINETO, MI350)),
-    ("step", step_group, ("count", "max_ns"), (A100, MI250, H100, MI300, SYNC, QWEN, KINETO, MI350)),
-    ("idle", idle, ("stream", "idle_ns"), (A100, MI250, H100, SYNC, QWEN, TRITON, MI350)),
-    ("gap", gaps, ("gap_ns",), (A100, MI250, H100, SYNC, QWEN, TRITON, MI350)),
-    ("launch", launches, ("name", "count", "call_ns"), (A100, MI250, QWEN, SYNC, TRITON, MI350)),
+    (
+        "slow-step",
+        steps,
+        ("step", "wall_ns"),
+        (A100, MI250, H100, MI300, SYNC, QWEN, KINETO, MI350, GLOO, STACKS),
+    ),
+    (
+        "step",
+        step_group,
+        ("count", "max_ns"),
+        (A100, MI250, H100, MI300, SYNC, QWEN, KINETO, MI350, GLOO, STACKS),
+    ),
+    (
+        "idle",
+        idle,
+        ("stream", "idle_ns"),
+        (A100, MI250, H100, SYNC, QWEN, TRITON, MI350, GLOO, STACKS, INFERENCE),
+    ),
+    ("gap", gaps, ("gap_ns",), (A100, MI250, H100, SYNC, QWEN, TRITON, MI350, GLOO, STACKS, INFERENCE)),
+    (
+        "launch",
+        launches,
+        ("name", "count", "call_ns"),
+        (A100, MI250, QWEN, SYNC, TRITON, MI350, GLOO),
+    ),
 )
 PAIRS = [(name, oracle, keys, path) for name, oracle, keys, paths in CASES for path in paths]
 
@@ -251,9 +272,8 @@ def answers(path: Path, question: str, **more: Any) -> list[dict[str, Any]]:
     return [row["answer"] for row in rows]
 
 
-@needs(CORPUS)
 @pytest.mark.slow
-@pytest.mark.parametrize(("question", "oracle", "keys", "path"), thinned(PAIRS, 3))
+@over("question, oracle, keys, path", PAIRS, at=3)
 def test_answers_that_the_events_give(
     question: str, oracle: Oracle, keys: tuple[str, ...], path: Path, corpus_cache: Path
 ) -> None:
@@ -277,17 +297,27 @@ def test_an_answer_reads_as_a_sentence(tmp_path: Path) -> None:
     assert row["text"] == "gemm, count 2, total 40 µs, share 100.00%"
 
 
-@needs(CORPUS, GOLDENS)
-@pytest.mark.parametrize(
-    "name", ["ka_mlp_sched_shapes_mem", "ka_threads_all_mem", "ka_compile_breaks_mem_shapes"]
+@over(
+    "path",
+    [
+        *(
+            f"goldens/key_averages/ka_{name}.pt.trace.json"
+            for name in ("mlp_sched_shapes_mem", "threads_all_mem", "compile_breaks_mem_shapes")
+        ),
+        *("cpu/torch_2.13_compiled.pt.trace.json.gz", "cpu/torch_2.13_threads.pt.trace.json.gz"),
+    ],
 )
-def test_operators_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
+def test_operators_are_those_of_pytorch(path: str, tmp_path: Path) -> None:
     """What takes most time of the CPU by itself is what PyTorch's key_averages say."""
-    folder = GOLDENS / "key_averages"
-    golden = json.loads((folder / f"{name}.golden.json").read_text())["key_averages"]
-    golden.sort(key=lambda row: -row["self_cpu_time_total"])
-    rows = answers(folder / f"{name}.pt.trace.json", "op", index_dir=tmp_path)
-    assert [(row["name"], row["calls"]) for row in rows] == [(one["key"], one["count"]) for one in golden[:3]]
+    if path.endswith(".gz"):
+        averages = json.loads(gzip.decompress(file(path.replace(".pt.trace.", ".averages.")).read_bytes()))
+        own = [(own, key, count) for key, _, count, _, own, *_ in averages["averages"]]
+    else:
+        golden = json.loads(file(path.replace(".pt.trace.", ".golden.")).read_text(encoding="utf-8"))
+        own = [(one["self_cpu_time_total"], one["key"], one["count"]) for one in golden["key_averages"]]
+    own.sort(key=lambda row: -row[0])
+    rows = answers(file(path), "op", index_dir=tmp_path)
+    assert [(row["name"], row["calls"]) for row in rows] == [(key, count) for _, key, count in own[:3]]
 
 
 @needs(CORPUS)
@@ -337,7 +367,7 @@ def test_a_question_like_no_other_is_refused() -> None:
         question_of("xyzzy?")
 
 
-@over("path", [A100, MI300, DLRM, CORPUS / "aiu" / "mlp_trace.json"])
+@over("path", [A100, MI300, DLRM, CORPUS / "aiu" / "mlp_trace.json", GLOO, INFERENCE])
 def test_the_largest_causes_are_those_of_findings(path: Path, corpus_cache: Path) -> None:
     """Causes come with what they explain, their numbers are findings' own, and all fits 8 KB."""
     trace = open_trace([path], index_dir=corpus_cache)

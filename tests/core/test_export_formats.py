@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, over
+from tests.corpus import CORPUS, file, over
 from tests.perfetto_engine import ask_perfetto, needs_engine
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
@@ -156,6 +156,10 @@ STANDARD = (
     "group by 1, 2, 3, 4 order by 1, 2, 3, 4",
 )
 """Questions that people ask Perfetto: threads of slices, counters of processes, ends of flows, arguments."""
+RECORDED = [f"cuda/{name}.pt.trace.json.gz" for name in ("gloo", "activities")]
+RECORDED += [
+    f"cpu/torch_{name}.pt.trace.json.gz" for name in ("2.1_training", "2.13_first_call", "2.14_rank0")
+]
 SAME_AS_JSON = (
     "chrome/viztracer_multithread.json",
     "gpu/hta_mi250_minitoy_rocm62.json.gz",
@@ -195,7 +199,7 @@ def test_perfetto_knows_the_threads_of_the_demo(tmp_path: Path) -> None:
 @over("name", SAME_AS_JSON)
 def test_perfetto_knows_the_threads_of_real_traces(name: str, tmp_path: Path) -> None:
     """The same holds of traces of GPUs, of an AIU, and of a program with many threads."""
-    check_same_as_json(CORPUS / name, tmp_path)
+    check_same_as_json(file(name), tmp_path)
 
 
 @needs_engine
@@ -243,11 +247,11 @@ def test_perfetto_reads_real_traces(name: str, corpus_cache: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-@over("name", [*TRACES, "odd/*"])
+@over("name", [*TRACES, "odd/*", *RECORDED])
 def test_tracks_nest(name: str, corpus_cache: Path) -> None:
     """On each track of a real or odd trace slices lie beside or inside each other; together all slices."""
     opened = 0
-    for path in sorted(CORPUS.glob(name))[:40]:
+    for path in sorted(CORPUS.glob(name))[:40] or [file(name)]:
         try:
             trace = open_trace(path, index_dir=corpus_cache)
         except UnreadableError:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.findings_traces import call, kernel, launched, note, op, step, trace_of
 from tests.core.test_findings_rules import CASES
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over, traces
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.tables import cached
@@ -79,7 +79,7 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
 
 
 def _opened(name: str, cache: Path) -> Trace:
-    return open_trace(CORPUS / name, index_dir=cache)
+    return open_trace(file(name), index_dir=cache)
 
 
 @over("name", EXPECTED)
@@ -100,7 +100,7 @@ def test_numbers_of_a_real_trace(corpus_cache: Path) -> None:
 
 
 @pytest.mark.slow
-@over("path", sorted(CORPUS.rglob("*.json*")))
+@over("path", traces("**/*.json*"))
 def test_no_rule_fails_on_any_file(path: Path, corpus_cache: Path) -> None:
     """Whatever opens is judged without an error; a rule speaks, is silent, or says what it lacks."""
     try:

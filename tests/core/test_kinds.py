@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over, traces
 from tests.events import Event, complete, index_of, metadata, write_events
 from tests.json_tables import command_json
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -389,7 +389,7 @@ def plain_role(trace: Trace, number: int, categories: set[str], names: set[str])
     return DEVICE if words[0].rstrip(":#") in ("GPU", "AIU", "MTIA") else HOST
 
 
-TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+TRACES = traces("*/*.json*")
 
 
 @over("path", TRACES)
@@ -398,7 +398,7 @@ def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) ->
     agree on them.
     """
     try:
-        trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+        trace = open_trace(file(path), index_dir=corpus_cache)
     except TracelaneError as error:  # files that are no traces are other tests' matter
         pytest.skip(str(error))
     index = trace.indexes[0]
@@ -427,7 +427,7 @@ def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) ->
 @over("path", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
 def test_kinds_of_slices(path: str, corpus_cache: Path) -> None:
     """Each slice has the kind that its category and name say, in SQL as in the viewer's colours."""
-    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    trace = open_trace(file(path), index_dir=corpus_cache)
     index = trace.indexes[0]
     numbers = [index.column(f"slices.{key}") for key in ("category", "name")]
     kinds = [list(SliceKind)[code] for code in slice_kind_codes(index, *numbers).tolist()]

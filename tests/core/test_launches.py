@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs, over
+from tests.corpus import CASES, CORPUS, file, files, needs, over, traces
 from tests.events import complete, flow, index_of
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import NOT_LAUNCHED, OPS
@@ -220,7 +220,7 @@ def test_what_only_tells_of_work_is_no_work(tmp_path: Path) -> None:
     assert [names(index)[p] for p in launches_of(index).kernels.tolist()] == ["k"]
 
 
-TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+TRACES = traces("*/*.json*")
 KEYS = ("op", "module", "annotation")
 
 
@@ -301,7 +301,7 @@ def test_no_work_is_lost(path: str, corpus_cache: Path) -> None:
     op is the first that a climb from the launch meets.
     """
     try:
-        trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+        trace = open_trace(file(path), index_dir=corpus_cache)
     except TracelaneError as error:  # files that are no traces are other tests' matter
         pytest.skip(str(error))
     work = work_of(Scope(trace, clocks=trace.clocks))
@@ -343,7 +343,7 @@ def test_no_work_is_lost(path: str, corpus_cache: Path) -> None:
 )
 def test_how_much_is_linked(path: str, linked_ns: int, busy_ns: int, corpus_cache: Path) -> None:
     """The busy time of linked work on two traces is what a tool of others said, and memsets."""
-    work = work_of(Scope(open_trace(CORPUS / path, index_dir=corpus_cache)))
+    work = work_of(Scope(open_trace(file(path), index_dir=corpus_cache)))
     assert (work.union(work.op_at >= 0).length, work.union().length) == (linked_ns, busy_ns)
 
 
@@ -600,7 +600,8 @@ STEPPED = (
     "aiu/mlp_trace.json",
     "cpu/torch213_mlp_shapes_mem_stack_steps.json.gz",
     "multirank/dlrm_8gpu_ranks0-3",
-    *(f"aiu/{SPYRE.name}/{path.name}" for path in (sorted(SPYRE.iterdir()) if SPYRE.is_dir() else [])),
+    *files("aiu/spyre_torch_profiler/*"),
+    *("cuda/gloo.pt.trace.json.gz", "cuda/stacks.pt.trace.json.gz"),
 )
 
 
@@ -610,7 +611,7 @@ def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_ca
     """Kernels by step, of one step, in the table of steps, the summary and the viewer are the same ones; over
     all steps and what is outside they come to the whole, exactly.
     """
-    trace = open_trace([CORPUS / name], index_dir=corpus_cache)
+    trace = open_trace([file(name)], index_dir=corpus_cache)
     scope = Scope(trace, clocks=trace.clocks)
     spans = step_spans(trace, trace.clocks)
     assert spans is not None
@@ -642,12 +643,10 @@ def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_ca
 
 
 def every_trace() -> list[Path]:
-    """Return all traces of profilers in the corpus and its small cases, and the folders of ranks."""
-    folders = [CORPUS / name for name in ("gpu", "aiu", f"aiu/{SPYRE.name}", "cpu")]
-    folders += [CASES / name for name in ("adversarial", "cheat")]
-    files = [path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir())]
-    ranks = sorted((CORPUS / "multirank").glob("*"))
-    return [path for path in files if path.name.endswith((".json", ".json.gz"))] + ranks
+    """Return all traces of profilers, of the small cases too, and the folders of ranks."""
+    folders = ("gpu", "aiu", "aiu/spyre_torch_profiler", "cpu", "cases/adversarial", "cases/cheat")
+    paths = traces(*(f"{folder}/*.json{ending}" for folder in folders for ending in ("", ".gz")))
+    return paths + sorted((CORPUS / "multirank").glob("*"))
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over
 from tests.events import complete, event, metadata, open_events, write_events
 from tests.json_tables import analysed
 from tracelane.core.tables.allocations import allocators
@@ -35,6 +35,7 @@ FILES = (
     "cpu/torch213_graph_breaks_stack_mem.json.gz",
     "gpu/tl_h100_qwen_infer.json.gz",
     "gpu/tl_mi300_qwen_infer.json.gz",
+    *(f"cpu/torch_{release}_training.pt.trace.json.gz" for release in ("2.1", "2.13", "2.14")),
 )
 HOSTS = ("cpu_op", "user_annotation")
 
@@ -53,9 +54,9 @@ class Walked:
 
 @cache
 def events_of(name: str) -> list[dict[str, Any]]:
-    path = CORPUS / name
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        return list(json.loads(file.read(), parse_float=Decimal)["traceEvents"])
+    path = file(name)
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        return list(json.loads(stream.read(), parse_float=Decimal)["traceEvents"])
 
 
 def ns(value: Any) -> int:
@@ -86,7 +87,7 @@ def walked(name: str, low: int = -(1 << 62), high: int = 1 << 62) -> dict[tuple[
 
 
 def opened(name: str, cache_dir: Path) -> Trace:
-    return open_trace(CORPUS / name, index_dir=cache_dir)
+    return open_trace(file(name), index_dir=cache_dir)
 
 
 def by_pair(uses: tuple[AllocatorUse, ...]) -> dict[tuple[int, int], AllocatorUse]:

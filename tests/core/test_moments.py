@@ -15,7 +15,7 @@ import pytest
 
 import tracelane
 from tests.core.findings_traces import call, kernel, launched, step
-from tests.corpus import CORPUS, over
+from tests.corpus import file, over, traces
 from tests.events import Event
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_moment, format_ns, moment_digits, origin_text
@@ -285,7 +285,7 @@ def test_moments_beside_none_are_exact(folder: Path) -> None:
         assert table.to_polars()["ts"].to_list() == [*times, None]
 
 
-TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+TRACES = traces("*/*.json*")
 
 
 @pytest.mark.slow
@@ -293,7 +293,7 @@ TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*
 def test_moments_lie_within_the_trace(name: str, corpus_cache: Path) -> None:
     """Whatever table of whatever analysis: from the origin that it names, no moment is outside the trace."""
     try:
-        trace = open_trace(CORPUS / name, index_dir=corpus_cache)
+        trace = open_trace(file(name), index_dir=corpus_cache)
     except TracelaneError as error:  # files that are no traces are other tests' matter
         pytest.skip(str(error))
     start, end = trace.span_at(trace.clocks)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over
 from tests.events import (
     async_event,
     begin,
@@ -66,7 +66,7 @@ def test_all_events_are_counted(tmp_path: Path, seed: int) -> None:
 def test_the_terms_of_real_files_add_up(name: str, tmp_path: Path) -> None:
     """Nothing vanishes of any file that is a trace, damaged ones included."""
     try:
-        index = ingest_index(open_source(CORPUS / name), IndexOptions(tmp_path))
+        index = ingest_index(open_source(file(name)), IndexOptions(tmp_path))
     except UnreadableError:
         return
     assert total(index) == index.read_report["events"]

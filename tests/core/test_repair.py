@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, GOLDENS, later, needs, recoverable
+from tests.corpus import CORPUS, GOLDENS, file, later, needs, recoverable
 from tests.forms import events, kineto_classic, kineto_new
 from tests.reading import read_file, read_text
 from tracelane.core.base.errors import UnreadableError
@@ -241,7 +241,7 @@ def test_the_corpus_yields_what_is_recoverable() -> None:
     for name, least in cases.items():
         for size in (2_000, 262_144):
             try:
-                read = read_file(CORPUS / name, size)
+                read = read_file(file(name), size)
             except UnreadableError:
                 assert least == 0
                 continue
@@ -257,4 +257,4 @@ def test_names_with_stray_quotes_are_recovered_whole() -> None:
     }
     for name, event_name in expected.items():
         for size in (600, 262_144):
-            assert event_name in [event["name"] for event in read_file(CORPUS / name, size).elements]
+            assert event_name in [event["name"] for event in read_file(file(name), size).elements]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs
+from tests.corpus import CORPUS, file, needs
 from tests.events import complete, index_of, metadata
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
@@ -148,7 +148,7 @@ NOTHING_OF_IT = {"ranks", "report", "memory", "compile", "regions", "graphs", "p
 )
 def test_what_real_traces_lack(path: str, lacks: set[str], corpus_cache: Path) -> None:
     """Each trace lacks what it is known to, and every panel that needs it has no row."""
-    files = CORPUS / path
+    files = file(path)
     trace = open_trace(sorted(files.glob("*.json*")) if files.is_dir() else files, index_dir=corpus_cache)
     lacks_exactly(trace, lacks)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, GOLDENS, needs
+from tests.corpus import CORPUS, GOLDENS, file, needs
 from tests.events import Event, complete, counter, index_of, metadata
 from tracelane.core.base.arrays import I64, Intervals, merge
 from tracelane.core.base.errors import UsageError
@@ -672,5 +672,5 @@ def test_vllm_on_h100(corpus_cache: Path) -> None:
 )
 def test_choices_that_stay(name: str, choice: str, count: int, corpus_cache: Path) -> None:
     """What a profiler or engine marked, and what repeats around everything else."""
-    steps = steps_of(open_trace(CORPUS / name, index_dir=corpus_cache))
+    steps = steps_of(open_trace(file(name), index_dir=corpus_cache))
     assert (steps.choice, len(steps)) == (choice, count)

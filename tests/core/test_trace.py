@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, over
+from tests.corpus import CORPUS, over, traces
 from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core.base.clock import Clocks
@@ -243,7 +243,7 @@ def test_importing_core_is_cheap() -> None:
 
 
 @pytest.mark.slow
-@over("path", sorted(CORPUS.rglob("*.json*")))
+@over("path", traces("**/*.json*"))
 def test_every_lane_of_every_corpus_file_is_seen(path: Path, corpus_cache: Path) -> None:
     """Over the whole span no lane is blank, and each cell's count and spans agree, whatever the file is."""
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs, over
+from tests.corpus import CASES, CORPUS, file, needs, over
 from tests.events import complete, index_of, open_events
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tests.tui.small_file import events
@@ -365,7 +365,7 @@ def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> Non
     """Every gap that `i` selects is one of `idle`, of its length and class; all lanes together have all of
     them where the trace is small, and `I` finds the longest.
     """
-    trace = open_trace(CORPUS / name, index_dir=corpus_cache)
+    trace = open_trace(file(name), index_dir=corpus_cache)
     expected = gaps_by_end(idle(Scope(trace, clocks=trace.clocks)))
     assert expected
     met: set[GapId] = set()
@@ -532,7 +532,7 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
 @over("name", ["gpu/tl_vllm_decode_cudagraph_exec.json.gz", "gpu/hta_a100_resnet_ddp_nccl.json.gz"])
 def test_what_is_found_is_what_is_typed(name: str, corpus_cache: Path) -> None:
     """The steps that the analyses find are those of the ruler, of `step:` and of `step:nth:`."""
-    trace = open_trace(CORPUS / name, index_dir=corpus_cache)
+    trace = open_trace(file(name), index_dir=corpus_cache)
     steps = find_steps(trace, 0)
     assert steps is not None
     marks = step_marks(trace, trace.clocks)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs
+from tests.corpus import CORPUS, file, needs
 from tests.events import complete, write_events
 from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.installed import install_hint
@@ -355,5 +355,5 @@ def test_what_tables_come_to_is_said_first(
     command: str, path: str, lead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Who kept whom waiting, and for how long no stream did anything, stands before the tables."""
-    assert main([command, str(CORPUS / path)]) == 0
+    assert main([command, str(file(path))]) == 0
     assert capsys.readouterr().out.startswith(lead)

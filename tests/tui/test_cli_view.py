@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.corpus import CORPUS, over
+from tests.corpus import file, over
 from tests.events import complete, open_events
 from tests.small_index import L, S, write_index
 from tests.tui.small_trace import MS, START
@@ -248,9 +248,9 @@ def test_ascii(tmp_path: Path) -> None:
 @over("name", ODD)
 def test_odd_traces(name: str, corpus_cache: Path) -> None:
     """Names with escapes, thousands of threads and depths: the grid holds, no control character gets out."""
-    if not (CORPUS / name).exists():
+    if not file(name).exists():
         pytest.skip(f"{name} is not in the corpus")
-    trace = open_trace([CORPUS / name], index_dir=corpus_cache)
+    trace = open_trace([file(name)], index_dir=corpus_cache)
     text = picture(trace, session_of(trace), (100, 60)).plain
     assert all(character.isprintable() or character in HARMLESS for character in text)
     assert all(cell_len(line) == 100 for line in text.split("\n") if "more lines" not in line)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, over
+from tests.corpus import CORPUS, file, over
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.index.captures import Choice
 from tracelane.core.index.inputs import expanded
@@ -46,10 +46,10 @@ def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
     """With all folds open each lane has a title line, and no row of it is blank over the whole span."""
     if name in NO_TRACE:
         with pytest.raises(UnreadableError) as refused:
-            open_trace(CORPUS / name, index_dir=corpus_cache)
+            open_trace(file(name), index_dir=corpus_cache)
         assert "\n" not in str(refused.value)
         return
-    trace = open_trace(CORPUS / name, index_dir=corpus_cache)
+    trace = open_trace(file(name), index_dir=corpus_cache)
     session = _everything(trace)
     layout = Layout(trace, session)
     look = LineContext(palette_for(Depth.NONE, True, None, False), ASCII, TITLES, AREA)
@@ -66,7 +66,7 @@ def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
 @over("name", ["gpu", "multirank/dlrm_8gpu_ranks0-3", "aiu/spyre_torch_profiler"])
 def test_a_folder_opens_as_one_trace(name: str, corpus_cache: Path) -> None:
     """All captures of a folder open together, one source each."""
-    trace = open_trace(CORPUS / name, index_dir=corpus_cache, choice=Choice(capture="all"))
-    assert len(trace.sources) == len(expanded([CORPUS / name]))
+    trace = open_trace(file(name), index_dir=corpus_cache, choice=Choice(capture="all"))
+    assert len(trace.sources) == len(expanded([file(name)]))
     assert plain_picture(trace, _everything(trace)).strip()
     trace.close()

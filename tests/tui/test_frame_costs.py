@@ -10,7 +10,7 @@ from statistics import mean
 import pytest
 
 from benchmarks.made_trace import write_made_trace
-from tests.corpus import CORPUS, LATER, absent, needs
+from tests.corpus import CORPUS, LATER, absent, file, needs
 from tests.tui.walk import SIZE, Frame, keys_of, modal_costs, walk
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import Trace, open_trace
@@ -133,7 +133,7 @@ def first_screens(tried: Collection[str]) -> list[object]:
 def open_first_screen(path: str, folder: Path) -> Trace:
     if path == "demo":
         return open_trace(write_demo(folder / "demo")[:2], index_dir=folder)
-    paths = sorted((CORPUS / path).glob("*")) if path == RANKS else [CORPUS / path]
+    paths = sorted((file(path)).glob("*")) if path == RANKS else [file(path)]
     return open_trace(paths, index_dir=folder)
 
 

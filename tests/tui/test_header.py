@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over
 from tracelane.core.query.window import slices_outside
 from tracelane.core.tables.device_state import state_table
 from tracelane.core.tables.findings.finding import Finding
@@ -35,7 +35,7 @@ LOST = "aiu/mlp_trace.json"
 
 
 def opened(path: str, cache: Path) -> Trace:
-    where = CORPUS / path
+    where = file(path)
     return open_trace(sorted(where.glob("*")) if where.is_dir() else where, index_dir=cache)
 
 
@@ -196,7 +196,7 @@ def finding(title: str, text: str, ns: int = 0) -> Finding:
 @over("path", TRACES)
 def test_header_bar_and_table_have_one_denominator(path: str, corpus_cache: Path) -> None:
     """What the bar says of a device is what the table of states says of it, and the header its busy share."""
-    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    trace = open_trace(file(path), index_dir=corpus_cache)
     scope = Scope(trace, clocks=trace.clocks)
     states = states_over_all(scope)
     (share,) = device_shares(scope, states)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, over
+from tests.corpus import file, over
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
 from tracelane.core.tables.frame_columns import work_of
@@ -103,7 +103,7 @@ def windows(trace: Trace, chance: random.Random) -> Iterator[Viewport]:
 @pytest.mark.parametrize("eighths", [True, False])
 def test_every_cell_shows_its_share(path: str, eighths: bool, corpus_cache: Path) -> None:
     """No filled cell is drawn more than an eighth off its share, and none that holds a slice is blank."""
-    trace, chance = open_trace(CORPUS / path, index_dir=corpus_cache), random.Random(path)
+    trace, chance = open_trace(file(path), index_dir=corpus_cache), random.Random(path)
     palette, reader = Palette(Depth.TRUECOLOR), RowReader(trace, eighths)
     cells = 0
     for view in windows(trace, chance):
@@ -123,7 +123,7 @@ def test_every_cell_shows_its_share(path: str, eighths: bool, corpus_cache: Path
 @over("path", TRACES)
 def test_a_stream_has_as_much_ink_as_it_works(path: str, corpus_cache: Path) -> None:
     """The ink of a stream, annotations aside, is what breakdown says that it works, to an eighth a cell."""
-    trace, chance = open_trace(CORPUS / path, index_dir=corpus_cache), random.Random(path)
+    trace, chance = open_trace(file(path), index_dir=corpus_cache), random.Random(path)
     palette, reader = Palette(Depth.TRUECOLOR), RowReader(trace)
     reader.look_for(
         None,

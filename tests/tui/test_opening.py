@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
@@ -73,7 +73,7 @@ def test_devices_and_their_launching_thread_are_seen(
     """The lanes of all devices and the thread that launches most are on the first screen of real traces,
     devices above all other lanes.
     """
-    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    trace = open_trace(file(path), index_dir=corpus_cache)
     fit = fit_to_screen(trace, first_session(trace, 64), *size, has_marks=False)
     threads = trace.launching_lanes
     expected = {number for number in drawn_device_lanes(trace) if trace.lanes[number].slices}
