@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import DEVICE, call, kernel, launched, op
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, files, needs, over
 from tests.events import Event, complete, index_of, metadata
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UsageError
@@ -151,13 +151,7 @@ def test_tables_follow_the_clock(tmp_path: Path) -> None:
 @pytest.mark.slow
 @over(
     "path",
-    sorted(
-        [
-            *CORPUS.glob("aiu/spyre_torch_profiler/*.json"),
-            *CORPUS.glob("gpu/tl_m*.gz"),
-            *CORPUS.glob("gpu/hta_a100*"),
-        ]
-    ),
+    files("aiu/spyre_torch_profiler/*.json", "gpu/tl_m*.gz", "gpu/hta_a100*", "cuda/*.pt.trace.json.gz"),
 )
 def test_sound_traces_are_not_blamed(path: Path, tmp_path: Path) -> None:
     """Of real traces with sound clocks nothing is said."""

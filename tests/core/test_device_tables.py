@@ -269,6 +269,7 @@ FILES = (
     "gpu/hta_mi250_minitoy_rocm62.json.gz",
     "gpu/kineto_tb_gpu_metrics_counters.json",
     "aiu/mlp_trace.json",
+    *("cuda/inference.pt.trace.json.gz", "cuda/stacks.pt.trace.json.gz"),
 )
 CATEGORIES = ("gpu_memcpy", "gpu_memset", "Memcpy", "Memset")
 
@@ -308,13 +309,13 @@ def test_sums_are_those_of_the_file(name: str, half: bool, corpus_cache: Path) -
         assert row["bandwidth"] == (pytest.approx(size / sized * 1e9) if moved else None)
 
 
-@needs(CORPUS)
-def test_what_the_profiler_wrote_of_each_copy(corpus_cache: Path) -> None:
+@over("name", [FILES[0], "cuda/inference.pt.trace.json.gz"])
+def test_what_the_profiler_wrote_of_each_copy(name: str, corpus_cache: Path) -> None:
     """The recorded bandwidths, weighted by time, are what bytes and time give; GB are 10^9 bytes."""
-    trace = open_trace(CORPUS / FILES[0], index_dir=corpus_cache)
+    trace = open_trace(file(name), index_dir=corpus_cache)
     for row in copies(Scope(trace)).rows():
         assert row["recorded_mean"] == pytest.approx(row["bandwidth"], rel=1e-2)
-    most = max(float(e["args"]["memory bandwidth (GB/s)"]) for e in events_of(FILES[0]))
+    most = max(float(e["args"]["memory bandwidth (GB/s)"]) for e in events_of(name))
     assert max(row["recorded_max"] for row in copies(Scope(trace)).rows()) == pytest.approx(most * 1e9)  # type: ignore[type-var]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs, over
+from tests.corpus import CASES, CORPUS, files, needs, over
 from tests.events import Event, async_event, begin, complete, counter, end, event, flow, metadata
 from tests.json_tables import flat
 from tracelane.core.query.launches import launch_of
@@ -448,9 +448,9 @@ def test_every_event_is_in_one_term(tmp_path: Path) -> None:
     assert "event-sum" not in rules_in(tables)
 
 
-@over("path", sorted((CORPUS / "cpu").glob("torch213_*")))
+@over("path", files("cpu/torch*.trace.json*", "cpu/torch213*", "cuda/[ags]*.pt.trace.json.gz"))
 def test_a_pytorch_trace_gets_a_clean_bill(path: Path, corpus_cache: Path) -> None:
-    """PyTorch 2.13's own files have nothing but notes, unless their quotes had to be repaired."""
+    """PyTorch's own files have nothing but notes, unless their quotes had to be repaired."""
     tables = analyse_doctor(Scope(open_trace(path, index_dir=corpus_cache)))
     grave = {row["rule"] for row in tables["doctor"].rows() if row["severity"] != "note"}
     assert grave == ({"repaired"} if "quotes" in path.name else set())

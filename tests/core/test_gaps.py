@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.hta import opened
-from tests.corpus import CORPUS, GOLDENS, needs, over
+from tests.corpus import file, over
 from tests.events import complete, index_of
 from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.base.short_names import comparable_name
@@ -21,7 +20,12 @@ from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
 from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
 from tracelane.core.tables.idle import idle, recurrence, recurring_gaps
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Trace, open_trace
+
+REAL = (
+    *("gpu/hta_a100_resnet_ddp_nccl.json.gz", "gpu/tl_mi300_resnet_train_rank0of8.json.gz"),
+    *("cuda/gloo.pt.trace.json.gz", "cuda/stacks.pt.trace.json.gz"),
+)
 
 
 @pytest.fixture
@@ -85,12 +89,11 @@ def test_a_gap_tells_host_and_launch(tmp_path: Path) -> None:
     assert first is not None and gap_of(trace, *first) is None
 
 
-@needs(CORPUS, GOLDENS)
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
+@over("name", REAL)
 def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None:
     """Number, sum, maximum, class and steps of each pair of names are what a loop over all gaps finds."""
-    trace = opened(name, "0", corpus_cache)
+    trace = open_trace(file(name), index_dir=corpus_cache)
     work = idle(Scope(trace))
     expected: dict[tuple[str, str], list[tuple[int, int]]] = {}
     begun: dict[tuple[str, str], set[str]] = {}
@@ -122,12 +125,12 @@ def test_without_steps_none_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@over("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
+@over("name", REAL)
 def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
     """How often a gap comes back, in how many steps and how long, is what a loop over its stream finds; its
     bounds and class are those of the idle breakdown.
     """
-    trace = opened(name, "0", corpus_cache)
+    trace = open_trace(file(name), index_dir=corpus_cache)
     steps = [(step.start, step.end) for step in trace.steps]
     gaps = gap_rows(max(idle(Scope(trace)).by("stream"), key=len))
     names = list(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, REPRESENTATIVE, later, needs
+from tests.corpus import files, over, traces
 from tests.events import complete, index_of
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
@@ -97,15 +97,12 @@ def facts_of(trace: Trace, events: list[Any]) -> dict[int, Facts]:
     return facts
 
 
-@needs(CORPUS)
 @pytest.mark.slow
-@pytest.mark.parametrize(("is_whole", "least"), [(False, (6, 2_000)), later((True, (30, 10_000)))])
-def test_results_equal_brute_force(is_whole: bool, least: tuple[int, int], corpus_cache: Path) -> None:
-    """For every small file of the corpus and every query, the hits are those of testing each slice."""
-    files = hits_seen = 0
-    for path in sorted(CORPUS.rglob("*.json*")):
-        if not is_whole and str(path.relative_to(CORPUS)) not in REPRESENTATIVE:
-            continue
+@over("paths, least", [(traces(), (15, 2_000)), (files("**/*.json*"), (30, 10_000))])
+def test_results_equal_brute_force(paths: list[Path], least: tuple[int, int], corpus_cache: Path) -> None:
+    """For every small file and every query, the hits are those of testing each slice."""
+    tried = hits_seen = 0
+    for path in paths:
         if path.stat().st_size > LARGEST or not (events := events_of(path)) or not isinstance(events, list):
             continue
         try:
@@ -115,7 +112,7 @@ def test_results_equal_brute_force(is_whole: bool, least: tuple[int, int], corpu
         if len(trace.indexes) != 1 or trace.sources[0].read_report["events"] != len(events):
             continue
         facts = facts_of(trace, events)
-        files += 1
+        tried += 1
         for text, fits in QUERIES:
             hits = matches(trace, parse(text))
             ordinals = trace.indexes[0].column("slices.ordinal")[hits.positions[0]].tolist()
@@ -125,7 +122,7 @@ def test_results_equal_brute_force(is_whole: bool, least: tuple[int, int], corpu
             assert (hits.count, hits.total_ns) == (len(ordinals), int(ns.sum()))
             hits_seen += hits.count
         trace.close()
-    assert files > least[0] and hits_seen > least[1]
+    assert tried > least[0] and hits_seen > least[1]
 
 
 def small(tmp_path: Path) -> Trace:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tracelane
-from tests.corpus import CORPUS, over
+from tests.corpus import file, over
 from tests.scripts import document_script
 from tests.tui.small_file import small_file
 from tracelane.core.python.opened import OpenedTrace
@@ -244,14 +244,20 @@ def test_a_plot_is_one_sound_picture(small: OpenedTrace) -> None:
     assert len(str(small.plot(rows=1))) < len(svg)
 
 
-@over("name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "multirank/dlrm_8gpu_ranks0-3"])
+@over(
+    "name",
+    [
+        *("gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "multirank/dlrm_8gpu_ranks0-3"),
+        *("cuda/gloo.pt.trace.json.gz", "cpu/torch_2.13_training.pt.trace.json.gz"),
+    ],
+)
 def test_columns_are_those_of_the_command(name: str, corpus_cache: Path) -> None:
     """Slices have the names and times that `tracelane slices` lists, clocks of ranks applied."""
     from tracelane.core.export.slices import SliceRows
     from tracelane.core.tables.scope import Scope
     from tracelane.core.trace import open_trace
 
-    path = next(iter(sorted(CORPUS.glob(f"{name.removesuffix('.gz').removesuffix('.json')}*"))))
+    path = file(name)
     trace = open_trace(path, index_dir=corpus_cache)
     with tracelane.open(path, index_dir=corpus_cache) as opened:
         table = opened.slices()

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, needs, over, traces
 from tests.events import (
     async_event,
     begin,
@@ -41,12 +41,10 @@ TERMS = (
     "slices", "pairs", "instant_events", "counter_events", "flow_events", "metadata", "async_events",
     "unmatched_begin", "unmatched_end", "without_time", "empty", "not_objects", "unreadable",
 )  # fmt: skip
-TRACES = sorted(
-    str(path.relative_to(CORPUS))
-    for folder in ("chrome", "odd", "aiu", "../cases/trust", "../cases/adversarial")
-    for path in (CORPUS / folder).glob("**/*")
-    if path.is_file() and ".json" in path.name and path.stat().st_size < 1 << 20
-)
+FOLDERS = ("chrome", "odd", "aiu", "cases/trust", "cases/adversarial")
+TRACES = [
+    path for path in traces(*(f"{folder}/**/*.json*" for folder in FOLDERS)) if path.stat().st_size < 1 << 20
+]
 
 
 def total(index: Index) -> int:

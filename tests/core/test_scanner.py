@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import CASES, CORPUS, needs, over
+from tests.corpus import over, traces
 from tests.scanning import (
     LONGEST,
     PROMOTED,
@@ -41,9 +41,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 MUTANTS = int(os.environ.get("TRACELANE_MUTANTS", "1000"))
-FILES = sorted(
-    path for folder in (CORPUS, CASES) for path in folder.rglob("*.json*") if path.stat().st_size < 3 << 20
-)
+FILES = [path for path in traces("**/*.json*", "cases/**/*.json*") if path.stat().st_size < 3 << 20]
 
 
 def _array(path: Path) -> tuple[bytes, int] | None:
@@ -66,7 +64,7 @@ def _event(**values: Any) -> bytes:
 @pytest.mark.slow
 @over("path", FILES)
 def test_every_trace_reads_the_same(path: Path) -> None:
-    """Of each corpus file both scanners make the same batches, in one go and in chunks of 100,000 bytes."""
+    """Of each file both scanners make the same batches, in one go and in chunks of 100,000 bytes."""
     array = _array(path)
     if array is None:
         pytest.skip("not a trace")
@@ -82,7 +80,6 @@ def test_every_trace_reads_the_same(path: Path) -> None:
         at = one.stop.at
 
 
-@needs(CORPUS)
 @pytest.mark.slow
 def test_mutants_read_the_same() -> None:
     """Whatever is damaged in a trace, both scanners accept the same elements and refuse the same ones."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, over
+from tests.corpus import over, traces
 from tracelane.core.base.arrays import Intervals, merge
 from tracelane.core.base.short_names import BLANK, LONGEST, short_name, short_names
 from tracelane.core.base.units import (
@@ -126,7 +126,7 @@ def test_names_that_differ_have_short_forms_that_differ() -> None:
     assert max(map(len, forms)) <= LONGEST + 5
 
 
-@over("path", sorted(CORPUS.glob("gpu/*")))
+@over("path", traces("gpu/*"))
 def test_no_kernel_of_a_real_trace_is_joined_with_another(path: Path, corpus_cache: Path) -> None:
     """All distinct names of a file have distinct short forms, one for each in the same order."""
     trace = open_trace([path], index_dir=corpus_cache)
@@ -137,7 +137,7 @@ def test_no_kernel_of_a_real_trace_is_joined_with_another(path: Path, corpus_cac
 
 
 @pytest.mark.slow
-@over("path", sorted(CORPUS.glob("gpu/*")))
+@over("path", traces("gpu/*"))
 def test_a_filter_takes_the_names_that_tables_print(path: Path, corpus_cache: Path) -> None:
     """`name=` with the printed form of a kernel matches that kernel's slices."""
     trace = open_trace([path], index_dir=corpus_cache)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tracelane
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, files, needs, over
 from tests.fuzz.sql_queries import DANGEROUS, ENGINES, SECRET, check, hostile_query
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import MissingPackageError, TracelaneError, UsageError
@@ -41,6 +41,7 @@ TRACES = (
     "gpu/tl_vllm_decode_cudagraph_exec*",
     "aiu/mlp_trace*",
     "multirank/dlrm_8gpu_ranks0-3",
+    *("cuda/gloo.pt.trace.json.gz", "cpu/torch_2.13_training.pt.trace.json.gz"),
 )
 needs_duckdb = pytest.mark.skipif(not has_duckdb(), reason="duckdb is not installed (tracelane[sql])")
 engines = pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=needs_duckdb)])
@@ -126,7 +127,7 @@ def test_questions_of_the_demo_are_answered(question: str, engine: str, demo: Tr
 @over("name", TRACES)
 def test_both_engines_answer_alike(name: str, corpus_cache: Path) -> None:
     """The twenty questions, and every column of every view, have equal rows in both engines."""
-    path = sorted(CORPUS.glob(name))[0]
+    path = next(iter(files(name)), file(name))
     trace = open_trace(path, index_dir=corpus_cache)
     orders = {
         "flows": "source, target, category",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, over
+from tests.corpus import file, files, over
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
@@ -45,6 +45,7 @@ TRACES = (
     "gpu/tl_torch_compile_triton*",
     "aiu/mlp_trace*",
     "multirank/dlrm_8gpu_ranks0-3",
+    *("cuda/gloo.pt.trace.json.gz", "cpu/torch_2.13_training.pt.trace.json.gz"),
 )
 
 
@@ -173,7 +174,7 @@ def check_shape(table: Table) -> None:
 @over("name", TRACES)
 def test_trees_are_those_of_a_plain_walk(name: str, corpus_cache: Path) -> None:
     """From the top, from the bottom and by launch: whole, cut by a range, and with a filter."""
-    trace = open_trace(sorted(CORPUS.glob(name))[0], index_dir=corpus_cache)
+    trace = open_trace(next(iter(files(name)), file(name)), index_dir=corpus_cache)
     whole = Scope(trace, clocks=trace.clocks)
     start, end = trace.opening_span
     third = (end - start) // 3
@@ -488,12 +489,19 @@ def test_a_call_leads_to_its_slices(scopes_icicle: list[Scope], by: TreeRoots, f
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("by", "from_bottom"), VIEWS)
-@over("name", ["gpu/hta_a100_resnet_ddp_nccl*", "gpu/tl_vllm_capture_python_functions*"])
+@over(
+    "name",
+    [
+        "gpu/hta_a100_resnet_ddp_nccl*",
+        "gpu/tl_vllm_capture_python_functions*",
+        "cuda/gloo.pt.trace.json.gz",
+    ],
+)
 def test_calls_of_real_traces_lead_to_their_slices(
     name: str, by: TreeRoots, from_bottom: bool, corpus_cache: Path
 ) -> None:
     """The same for real traces, some of their rows."""
-    trace = open_trace(sorted(CORPUS.glob(name))[0], index_dir=corpus_cache)
+    trace = open_trace(next(iter(files(name)), file(name)), index_dir=corpus_cache)
     check_slices(Scope(trace, clocks=trace.clocks), by, from_bottom, 10)
 
 

@@ -313,6 +313,7 @@ MOST = 120
 
 A100 = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
 TRACES = (
+    *("cuda/gloo.pt.trace.json.gz", "cuda/inference.pt.trace.json.gz"),
     A100,
     "gpu/hta_gpu_user_annotation.json.gz",
     "gpu/hta_mtia_inference_rank0.json.gz",

@@ -1,4 +1,4 @@
-"""Every trace of the corpus opens, and every lane that holds something is drawn."""
+"""Every sample and trace of the corpus opens, and every lane that holds something is drawn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, file, over
+from tests.corpus import file, over, traces
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.index.captures import Choice
 from tracelane.core.index.inputs import expanded
@@ -25,13 +25,9 @@ TITLES = 20
 AREA = 200
 MOST_LINES = 1500
 """Lines drawn per file; of more, an even choice."""
-NO_TRACE = {"odd/empty.json", "odd/html_not_json.json"}
+NO_TRACE = {"empty.json", "html_not_json.json"}
 ENDINGS = (".json", ".gz", ".zip", ".tmp")
-FILES = sorted(
-    str(path.relative_to(CORPUS))
-    for path in CORPUS.rglob("*")
-    if path.name.endswith(ENDINGS) and path.is_file()
-)
+FILES = [path for path in traces("**/*") if path.name.endswith(ENDINGS)]
 
 
 def _everything(trace: Trace) -> Session:
@@ -41,15 +37,15 @@ def _everything(trace: Trace) -> Session:
 
 
 @pytest.mark.slow
-@over("name", FILES)
-def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
+@over("path", FILES)
+def test_every_lane_is_on_the_screen(path: Path, corpus_cache: Path) -> None:
     """With all folds open each lane has a title line, and no row of it is blank over the whole span."""
-    if name in NO_TRACE:
+    if path.name in NO_TRACE:
         with pytest.raises(UnreadableError) as refused:
-            open_trace(file(name), index_dir=corpus_cache)
+            open_trace(path, index_dir=corpus_cache)
         assert "\n" not in str(refused.value)
         return
-    trace = open_trace(file(name), index_dir=corpus_cache)
+    trace = open_trace(path, index_dir=corpus_cache)
     session = _everything(trace)
     layout = Layout(trace, session)
     look = LineContext(palette_for(Depth.NONE, True, None, False), ASCII, TITLES, AREA)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.corpus import CASES, CORPUS, later, needs, over
+from tests.corpus import CASES, CORPUS, files, later, needs, over, traces
 from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 from tracelane.core.python.exporting import WRITERS
@@ -131,8 +131,7 @@ def assert_no_surprise(
 
 def small_traces() -> list[Path]:
     """Return the small cases and the odd traces: all files in these folders but documents and programs."""
-    paths = sorted(path for folder in (CASES, CORPUS / "odd") for path in folder.rglob("*") if path.is_file())
-    return [path for path in paths if path.suffix not in (".md", ".py")]
+    return [path for path in files("cases/**/*", "odd/**/*") if path.suffix not in (".md", ".py")]
 
 
 FIRST = {"empty_array"}
@@ -152,11 +151,11 @@ def test_every_form_on_small_traces(path: Path, tmp_path: Path, capsys: pytest.C
     assert_no_surprise(path, tmp_path, capsys)
 
 
-LARGER = sorted(
+LARGER = [
     path
-    for path in CORPUS.rglob("*")
+    for path in traces("**/*")
     if path.name.endswith((".json", ".gz", ".zip")) and path.parent.name != "odd"
-)
+]
 
 
 @pytest.mark.slow
@@ -165,7 +164,7 @@ LARGER = sorted(
 def test_every_command_and_export_on_the_corpus(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All other traces of the corpus."""
+    """All samples, and all other traces of the corpus."""
     assert_no_surprise(path, tmp_path, capsys, SHORT_FORMS)
 
 

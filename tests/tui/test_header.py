@@ -182,6 +182,7 @@ TRACES = [
     "gpu/tl_vllm_capture_python_functions.pt.trace.json.gz",
     "verdicts/rtx4090_llama_tp2.json.gz",
     "aiu/sample_flex_3062_job_4.json",
+    *("cuda/inference.pt.trace.json.gz", "cuda/stacks.pt.trace.json.gz"),
 ]
 
 

@@ -13,7 +13,7 @@ import pytest
 from rich.color import Color
 from rich.segment import Segment
 
-from tests.corpus import CASES, CORPUS, needs, over
+from tests.corpus import CORPUS, files, needs, over, traces
 from tracelane.core.base.colours import CNAMES, FAMILIES, RGB, contrast, luminance
 from tracelane.core.tables.device_state import (
     COMPUTE,
@@ -51,24 +51,23 @@ LEAST_WORK = 0.8
 HATCHES = UNICODE.shades[1:4]
 
 
-def traces() -> list[list[Path]]:
-    """Return every trace of the corpus and of the cases; files of one group together."""
-    singles = [
-        path
-        for folder in (
-            CORPUS / "gpu",
-            CORPUS / "aiu",
-            CORPUS / "aiu" / "spyre_torch_profiler",
-            CORPUS / "verdicts",
-            CASES / "verdicts",
-            CASES / "cheat",
-            CASES / "adversarial",
-        )
-        for path in (sorted(folder.glob("*.json*")) if folder.is_dir() else [])
-    ]
+FOLDERS = (
+    "gpu",
+    "aiu",
+    "aiu/spyre_torch_profiler",
+    "verdicts",
+    "cases/verdicts",
+    "cases/cheat",
+    "cases/adversarial",
+)
+
+
+def groups() -> list[list[Path]]:
+    """Return every trace of PyTorch's, of the corpus and of the cases; the ranks of one run together."""
+    singles = traces(*(f"{folder}/*.json*" for folder in FOLDERS))
     ranks = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
-    groups = [sorted(ranks.glob("*"))] if ranks.is_dir() else []
-    return [*([path] for path in singles), *groups]
+    own = [files(f"cpu/torch_{release}_rank*.pt.trace.json.gz") for release in ("2.1", "2.13", "2.14")]
+    return [*([path] for path in singles), *own, *([sorted(ranks.glob("*"))] if ranks.is_dir() else [])]
 
 
 def cells(segments: list[Segment], titles: int) -> Iterator[tuple[str, Segment]]:
@@ -136,7 +135,7 @@ def ink_by_key(trace: Trace, palette: Palette) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [True, False])
-@over("paths", traces())
+@over("paths", groups())
 def test_ink_is_work(paths: list[Path], dark: bool, corpus_cache: Path) -> None:
     """Kernels, copies and collectives have at least 80 % of the ink of devices' lanes that hold any."""
     trace = open_trace(paths, index_dir=corpus_cache)
@@ -176,7 +175,7 @@ def test_ranks_that_wait_are_hatched(corpus_cache: Path) -> None:
     """In the line of a rank, in its streams and in the minimap a cell is hatched where the core says that its
     devices wait for a peer for most of what they do; the rank that the others wait for hardly ever waits.
     """
-    trace = open_trace(traces()[-1], index_dir=corpus_cache)
+    trace = open_trace(groups()[-1], index_dir=corpus_cache)
     scope = Scope(trace, clocks=trace.clocks)
     states = states_over_all(scope)
     assert states is not None and len(states) == 4

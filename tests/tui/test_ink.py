@@ -29,6 +29,7 @@ TRACES = [
     "gpu/tl_torch_compile_triton.json.gz",
     "gpu/tl_vllm_decode_cudagraph_exec.json.gz",
     "gpu/hta_gpu_user_annotation.json.gz",
+    *("cuda/gloo.pt.trace.json.gz", "cuda/inference.pt.trace.json.gz"),
 ]
 WINDOWS = 6
 ROWS = 12
