@@ -14,13 +14,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.corpus import NEEDS
+from tests.flaky import LIST, flaky_tests, pardon
+
 # As the commands do for themselves: nothing needs the threads that numpy would start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# No test depends on how fast the machine is. CI sees the same examples every time, others new ones.
+# No test depends on how fast the machine is. Each run sees the same examples, so that no change is held up by
+# what it did not bring; `--hypothesis-profile random` looks at others, as the weekly job does.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", settings.get_profile("random"), derandomize=True, database=None)
-settings.load_profile("same" if os.environ.get("CI") else "random")
+settings.load_profile("same")
 
 
 def pytest_configure() -> None:
@@ -30,6 +34,16 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before some are left out by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what reads the corpus, and pardon what tests/flaky.txt lists."""
+    reasons = {mark.kwargs["reason"] for mark in NEEDS}
+    for item in items:
+        if any(mark.kwargs.get("reason") in reasons for mark in item.iter_markers("skipif")):
+            item.add_marker("real")
+    pardon(items, flaky_tests(LIST.read_text(encoding="utf-8")))
 
 
 def pytest_collection_finish() -> None:

@@ -83,6 +83,12 @@ def absent(*names: File) -> list[str]:
     ]
 
 
+def is_beside(*names: File) -> bool:
+    """Tell whether one of these lies beside the clone, not in it, whether it is there or not."""
+    paths = [path for name in names if not (path := file(name)).is_relative_to(SAMPLES)]
+    return any(path.is_relative_to(folder) for path in paths for folder in ABSENT)
+
+
 def needs(*names: File) -> Callable[[Test], Test]:
     """Mark a test as one that reads these files or folders; it stands above all other marks of the test.
 
@@ -91,7 +97,9 @@ def needs(*names: File) -> Callable[[Test], Test]:
     reasons = "; ".join(absent(*names))
 
     def marked(test: Test) -> Test:
-        return _skipped(test, reasons) if reasons else test
+        if reasons:
+            return _skipped(test, reasons)
+        return pytest.mark.real(test) if is_beside(*names) else test
 
     return marked
 
@@ -123,7 +131,8 @@ def over(
             name = str(file(names[0]))
             rest = len(rows) > MOST and name.startswith(f"{CORPUS}/")
             rest = rest and name.removeprefix(f"{CORPUS}/") not in REPRESENTATIVE
-            cases.append(pytest.param(*values, marks=LATER if rest else ()))
+            marks = (*(LATER if rest else ()), *((pytest.mark.real,) if is_beside(*names, *reads) else ()))
+            cases.append(pytest.param(*values, marks=marks))
     if not cases:
         reason = "; ".join(dict.fromkeys(reasons)) or "no file of this kind"
         cases = [pytest.param(*(None for _ in arguments.split(",")), marks=pytest.mark.skip(reason=reason))]
@@ -153,6 +162,8 @@ needs_cases = pytest.mark.skipif(
 needs_hostile_maker = pytest.mark.skipif(
     not HOSTILE_MAKER.is_file(), reason=f"no maker of hostile traces at {HOSTILE_MAKER}"
 )
+
+NEEDS = (needs_corpus, needs_goldens, needs_cases, needs_hostile_maker)
 
 REPRESENTATIVE = {
     *("aiu/acelyzer_spyre_mlp_tb.pt.trace.json", "aiu/sample_flex_3062_job_4.json"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import corpus
-from tests.corpus import ABSENT, CASES, CORPUS, ROOT, SAMPLES, absent, file, files, needs, over
+from tests.corpus import ABSENT, CASES, CORPUS, ROOT, SAMPLES, absent, file, files, is_beside, needs, over
 
 SAMPLE = "jax.trace.json.gz"
 
@@ -73,6 +74,55 @@ def test_what_needs_a_missing_folder_is_skipped() -> None:
     assert (of_the_corpus.__name__, of_the_corpus.__doc__) == ("of_the_corpus", "Never run.")
     assert mark.name == "skip" and mark.kwargs["reason"] == f"{ABSENT[CORPUS]}; {ABSENT[CASES]}"
     assert not hasattr(of_samples, "pytestmark") and absent(SAMPLE) == []
+
+
+def test_what_reads_the_corpus_is_marked(tmp_path: Path) -> None:
+    """Files of the corpus and beside it are told from samples and others, whether they are there or not."""
+    assert [is_beside(name) for name in ("gpu/none", "cases/a", "goldens/b", SAMPLE, tmp_path)] == [
+        *(True, True, True, False, False)
+    ]
+    assert is_beside(SAMPLE, "gpu/none") and not is_beside()
+
+
+COLLECT = """
+import json, sys, pytest
+class Plugin:
+    def pytest_collection_finish(self, session):
+        ids = [item.nodeid for item in session.items
+               if not any(mark.name == "skip" or mark.args[:1] == (True,) and mark.name == "skipif"
+                          for mark in item.iter_markers())]
+        with open(sys.argv[1], "w", encoding="utf-8") as file:
+            json.dump(ids, file)
+sys.exit(pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *sys.argv[2:]], plugins=[Plugin()]))
+"""
+"""Writes the names of the cases that a run would not skip or leave out."""
+
+
+def collected(path: Path, corpus: Path, marks: str) -> list[str]:
+    """Return what a run with a corpus and these marks tries."""
+    subprocess.run(
+        [sys.executable, "-c", COLLECT, str(path), "-m", marks, "tests"],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("TRACELANE_")}
+        | {"TRACELANE_CORPUS": str(corpus)},
+        capture_output=True,
+        check=True,
+    )
+    names: list[str] = json.loads(path.read_text(encoding="utf-8"))
+    return names
+
+
+@pytest.mark.slow
+@needs(CORPUS, CASES)
+def test_each_case_runs_once(tmp_path: Path) -> None:
+    """What a clone without the corpus tries and what `make test-corpus` tries have no case in common, and are
+    all that there is.
+    """
+    clone = collected(tmp_path / "clone", tmp_path / "missing", "not corpus")
+    corpus = collected(tmp_path / "corpus", CORPUS, "corpus or real")
+    both = collected(tmp_path / "both", CORPUS, "")
+    assert sorted({*clone} & {*corpus}) == []
+    assert sorted({*both} - {*clone} - {*corpus}) == [] and len(corpus) > 100
 
 
 @pytest.mark.slow

@@ -38,9 +38,9 @@ def outside(tmp_path: Path) -> Path:
     folder = tmp_path / "outside"
     folder.mkdir()
     small_file(folder)
-    (folder / "ideal.log").write_text(LOG)
-    (folder / f"output_code{HIDDEN}.py").write_text(CODE)
-    (folder / f"{HIDDEN}_provenance.json").write_text(json.dumps({SECRET: 1}))
+    (folder / "ideal.log").write_text(LOG, encoding="utf-8")
+    (folder / f"output_code{HIDDEN}.py").write_text(CODE, encoding="utf-8")
+    (folder / f"{HIDDEN}_provenance.json").write_text(json.dumps({SECRET: 1}), encoding="utf-8")
     return folder
 
 
@@ -147,7 +147,7 @@ def ranks(folder: Path) -> None:
     for rank in range(2):
         events = [complete(0, 5 + rank, "mm", "kernel")]
         whole = {"traceEvents": events, "distributedInfo": {"rank": rank, "world_size": 2}}
-        (folder / f"rank{rank}.json").write_text(json.dumps(whole))
+        (folder / f"rank{rank}.json").write_text(json.dumps(whole), encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["ranks", "ranks/*.json", "ranks/rank[01].json", "."])
@@ -180,7 +180,7 @@ def test_a_trace_written_anew_is_answered_anew(inside: Path) -> None:
         return sum(row["total_ns"] for row in json.loads(server.table(trace, "kernels"))["rows"])
 
     assert total("ranks") == 11_000 and total("ranks/rank0.json") == 5_000
-    path.write_text(path.read_text().replace('"dur": 5', '"dur": 35'))
+    path.write_text(path.read_text(encoding="utf-8").replace('"dur": 5', '"dur": 35'), encoding="utf-8")
     assert total("ranks") == 41_000 and total("ranks/rank0.json") == 35_000
     (inside / "ranks" / "rank1.json").unlink()
     assert total("ranks") == 35_000
@@ -213,4 +213,4 @@ def test_what_is_no_trace_of_the_folder_is_refused_at_once(path: str, message: s
 
 def test_the_readme_says_what_is_read() -> None:
     """The README of the package says that paths are checked, links included."""
-    assert "links" in (ROOT / "packages" / "mcp" / "README.md").read_text()
+    assert "links" in (ROOT / "packages" / "mcp" / "README.md").read_text(encoding="utf-8")

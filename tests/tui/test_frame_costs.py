@@ -10,7 +10,7 @@ from statistics import mean
 import pytest
 
 from benchmarks.made_trace import write_made_trace
-from tests.corpus import CORPUS, LATER, absent, file, needs
+from tests.corpus import CORPUS, LATER, absent, file, is_beside, needs
 from tests.tui.walk import SIZE, Frame, keys_of, modal_costs, walk
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import Trace, open_trace
@@ -127,7 +127,13 @@ FIRST_SCREENS = (REAL, RANKS, "demo", "aiu/sample_flex_3062_job_4.json", *MANY_M
 def first_screens(tried: Collection[str]) -> list[object]:
     """Return the traces as parameters: those that are not `tried` for later."""
     there = [path for path in FIRST_SCREENS if path == "demo" or not absent(path)]
-    return [pytest.param(path, marks=() if path in tried else LATER) for path in there]
+    real = {path for path in there if path != "demo" and is_beside(path)}
+    return [
+        pytest.param(
+            path, marks=(*(() if path in tried else LATER), *((pytest.mark.real,) if path in real else ()))
+        )
+        for path in there
+    ]
 
 
 def open_first_screen(path: str, folder: Path) -> Trace:
