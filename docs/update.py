@@ -13,6 +13,7 @@ from tracelane.core.base import installed
 installed.added = lambda group: {}  # before the registry asks it
 
 from commands_reference import commands_reference, exit_code_table
+from make_targets import make_targets
 from python_methods import methods_text
 from readme_figures import readme_rows, with_rows
 
@@ -42,6 +43,10 @@ BEGIN_ANALYSES = "<!-- analyses: written by docs/update.py from core/tables/regi
 END_ANALYSES = "<!-- end of analyses -->"
 SQL = Path(__file__).resolve().parent / "sql.md"
 FORM_LIST = re.compile(r"`--format text\|[a-z|]+`")
+CONTRIBUTING = Path(__file__).resolve().parent.parent / "CONTRIBUTING.md"
+MAKEFILE = Path(__file__).resolve().parent.parent / "Makefile"
+BEGIN_TARGETS = "<!-- targets: written by docs/update.py from the Makefile -->\n"
+END_TARGETS = "<!-- end of targets -->"
 DOCTOR = Path(__file__).resolve().parent / "doctor.md"
 BEGIN_DOCTOR = "<!-- rules: written by docs/update.py from core/tables/doctor -->\n"
 
@@ -60,6 +65,7 @@ if __name__ == "__main__":
         (FINDINGS, rules_table(), BEGIN_RULES, END_RULES),
         (DOCTOR, doctor_rules_table(), BEGIN_DOCTOR, END_RULES),
         (ANALYSES, analyses_table(), BEGIN_ANALYSES, END_ANALYSES),
+        (CONTRIBUTING, make_targets(MAKEFILE.read_text(encoding="utf-8")), BEGIN_TARGETS, END_TARGETS),
     ):
         path.write_text(updated(path.read_text(encoding="utf-8"), table, begin, end), encoding="utf-8")
     for path in (ANALYSES, SQL):
