@@ -7,6 +7,8 @@ frames of the viewer are made harmless where they are drawn.
 from __future__ import annotations
 
 import codecs
+import errno
+import io
 import os
 import re
 import shlex
@@ -14,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, cast
 
 from .errors import Cancelled
 from .progress import CancelledCallback, never
@@ -33,6 +35,36 @@ def writes_unicode(encoding: str | None = None) -> bool:
         return all(codecs.lookup(name).name in ("utf-8", "utf-8-sig") for name in names if name)
     except LookupError:
         return False
+
+
+class ClosedOutput(io.TextIOBase):
+    """Stands for a standard output that whoever started the process has closed: writing to it is an error."""
+
+    encoding = "utf-8"
+
+    def write(self, _: str, /) -> int:
+        raise OSError(errno.EBADF, "standard output is closed: there is nowhere to print to")
+
+    def writable(self) -> bool:
+        return True
+
+
+def keep_standard_streams() -> None:
+    """Put something where standard streams are closed, so that neither a file that is opened takes their
+    place nor does reading or printing end in an error of Python's own: input is empty, what is printed is an
+    error of one line, what is said of errors is lost.
+    """
+    for descriptor in range(3):  # the lowest free one is taken first
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # is inherited by no process: pagers get their own
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - as long as the process
+    if sys.stdout is None:
+        sys.stdout = cast(TextIO, ClosedOutput())
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def print_text(text: str, end: str = "\n", error: bool = False) -> None:

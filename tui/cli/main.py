@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import click
 
 from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
-from tracelane.core.base.output import print_text
+from tracelane.core.base.output import keep_standard_streams, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.threads import collect_rarely
 
@@ -147,6 +147,7 @@ def with_command(arguments: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every failure is one line on stderr."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    keep_standard_streams()
     collect_rarely()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing needs the threads that numpy would start
     atexit.register(gc.freeze)  # to look for garbage in what ends with the process takes 30 ms
