@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
@@ -39,6 +39,10 @@ LONGEST_VALUE = 64 << 20
 """Bytes of one text or blob in SQLite."""
 THREADS = 4
 POLL_SECONDS = 0.05
+GRACE_SECONDS = 1.0
+"""Some functions, as SQLite's instr, look at nothing while they work, for hours if the texts are long: an
+engine that has not heeded an interrupt for so long is left to itself, and ends with the process.
+"""
 STEPS_PER_POLL = 20_000
 """Instructions of SQLite between two looks at whether the answer is still wanted."""
 
@@ -77,8 +81,8 @@ class Answer(NamedTuple):
 
 
 class TimeLimit:
-    """How long an engine may work on a query. The time between its calls, in which nobody waits for it, does
-    not count.
+    """How long a query may take: the time of the engine's calls, and between them what this thread computes
+    with the rows. That it waits there for who reads them, as a pager, does not count.
     """
 
     def __init__(self, seconds: float, cancelled: CancelledCallback) -> None:
@@ -86,14 +90,19 @@ class TimeLimit:
         self._seconds, self._cancelled = seconds, cancelled
         self._left = seconds or math.inf
         self._until = math.inf
+        self._computed = time.thread_time()
+        self.is_given_up = False
+        """Whether an engine that heeds no interrupt was left to itself."""
 
     @contextmanager
     def counted(self) -> Iterator[None]:
+        self._left -= time.thread_time() - self._computed
         self._until = time.monotonic() + self._left
         try:
             yield
         finally:
             self._left = self._until - time.monotonic()
+            self._computed = time.thread_time()
 
     def is_over(self) -> bool:
         """Tell whether the engine is to stop: the time is over, or nobody wants the answer."""
@@ -165,7 +174,8 @@ def _sqlite_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
     """Copy the arrays into a database in a temporary folder and run the query on it."""
     path = Path(folder) / "trace.sqlite"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as database:
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    with _closed(database, limit):
         for pragma in (
             "journal_mode = off",
             "synchronous = off",
@@ -183,13 +193,14 @@ def _sqlite_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         database.set_authorizer(_authorized({*query_tables.views, *query_tables.tables}))
         database.set_progress_handler(lambda: int(limit.is_over()), STEPS_PER_POLL)
+        _refuse_own_names(query_tables)
+        text = query_tables.words.sqlite_text
         with _sqlite_errors(limit):
-            _refuse_own_names(query_tables)
-            cursor = database.execute(query_tables.words.sqlite_text)
+            cursor = _answered(database.interrupt, limit, lambda: database.execute(text))
 
         def fetch() -> list[tuple[Any, ...]]:
             with _sqlite_errors(limit):
-                return cursor.fetchmany(PIECE)
+                return _answered(database.interrupt, limit, lambda: cursor.fetchmany(PIECE))
 
         # Names are between the quotes of the query again.
         yield Answer(_column_names(cursor, '"' if "`" in query_tables.words.text else "`"), fetch)
@@ -267,8 +278,7 @@ def _authorized(tables: set[str]) -> Callable[..., int]:
 @contextmanager
 def _sqlite_errors(limit: TimeLimit) -> Iterator[None]:
     try:
-        with limit.counted():
-            yield
+        yield
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
             limit.raise_reason()
@@ -306,7 +316,8 @@ def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
         "autoload_known_extensions": "false",
         "allow_community_extensions": "false",
     }
-    with closing(duckdb.connect(":memory:", config=settings)) as connection:
+    connection = duckdb.connect(":memory:", config=settings)
+    with _closed(connection, limit):
         for name, table in query_tables.tables.items():
             connection.register(name, dict(table))
         create_views(connection, query_tables)
@@ -317,11 +328,12 @@ def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
             check_duckdb_query(connection, query_tables.words.text, set(query_tables.views))
             connection.execute(query_tables.words.text)
 
-        _answered(connection, limit, execute)
+        with _duckdb_errors(limit):
+            _answered(connection.interrupt, limit, execute)
 
         def fetch() -> list[tuple[Any, ...]]:
-            rows = _answered(connection, limit, lambda: connection.fetchmany(PIECE))
-            return list(rows)
+            with _duckdb_errors(limit):
+                return list(_answered(connection.interrupt, limit, lambda: connection.fetchmany(PIECE)))
 
         yield Answer(_column_names(connection), fetch)
 
@@ -380,33 +392,65 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             todo.extend(node)
 
 
-def _answered(connection: Any, limit: TimeLimit, work: Callable[[], Result]) -> Result:
-    """Return what a call of DuckDB returns; what is wrong with the query is said in one line. It runs in a
-    thread of its own: inside a recursive query the engine looks neither for signals nor at anything else but
-    `interrupt`. Ctrl+C, the limit, and an answer that is no longer wanted interrupt it from here.
-    """
+@contextmanager
+def _duckdb_errors(limit: TimeLimit) -> Iterator[None]:
     import duckdb
 
-    results: list[Result] = []
-    thread = BackgroundThread(lambda: results.append(work()))
     try:
-        with limit.counted():
+        yield
+    except duckdb.InterruptException:
+        limit.raise_reason()
+    except duckdb.Error as error:
+        raise unanswerable(error) from None
+    except RuntimeError as error:
+        if "interrupt" in str(error).lower():
+            limit.raise_reason()
+        raise TracelaneError(str(unanswerable(error))) from None
+
+
+# -- both -------------------------------------------------------------------------------------------------
+
+
+def _answered(interrupt: Callable[[], None], limit: TimeLimit, work: Callable[[], Result]) -> Result:
+    """Return what a call of an engine returns, or raise what it raises. It runs in a thread of its own:
+    inside a recursive query DuckDB looks neither for signals nor at anything else but `interrupt`. Ctrl+C,
+    the limit, and an answer that is no longer wanted interrupt it from here.
+    """
+    results: list[Result] = []
+    with limit.counted():
+        if limit.is_over():
+            limit.raise_reason()
+        thread = BackgroundThread(lambda: results.append(work()))
+        try:
             while not thread.join(POLL_SECONDS):
                 if limit.is_over():
-                    connection.interrupt()
-    except KeyboardInterrupt:
-        while not thread.join(POLL_SECONDS):
-            connection.interrupt()
-        raise
-    error = thread.error
-    if error is None:
-        return results[0]
-    if isinstance(error, duckdb.InterruptException) or (
-        isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
-    ):
-        limit.raise_reason()
-    if isinstance(error, duckdb.Error):
-        raise unanswerable(error)
-    if isinstance(error, RuntimeError):
-        raise TracelaneError(str(unanswerable(error)))
-    raise error
+                    break
+        except KeyboardInterrupt:
+            _interrupted(interrupt, limit, thread)
+            raise
+        if not _interrupted(interrupt, limit, thread):
+            limit.raise_reason()
+    if thread.error is not None:
+        raise thread.error
+    return results[0]
+
+
+def _interrupted(interrupt: Callable[[], None], limit: TimeLimit, thread: BackgroundThread) -> bool:
+    """Interrupt what a thread does until it ends; tell whether it has, or is left to itself."""
+    until = time.monotonic() + GRACE_SECONDS
+    while not thread.join(POLL_SECONDS):
+        interrupt()
+        if time.monotonic() >= until:
+            limit.is_given_up = True
+            return False
+    return True
+
+
+@contextmanager
+def _closed(database: Any, limit: TimeLimit) -> Iterator[None]:
+    """Close a database at the end, but one whose engine still works: that would wait for it."""
+    try:
+        yield
+    finally:
+        if not limit.is_given_up:
+            database.close()

@@ -16,6 +16,7 @@ import pytest
 import tracelane
 from tests.corpus import CORPUS, file, files, needs, over
 from tests.fuzz.sql_queries import DANGEROUS, ENGINES, SECRET, check, hostile_query
+from tests.tui.cli_process import tracelane as command
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import MissingPackageError, TracelaneError, UsageError
 from tracelane.core.demo.trace import write_demo
@@ -288,10 +289,37 @@ def test_a_query_stops_in_time(
         assert len(opened.sql("select 1 from kernels", timeout=0)) == 2
 
 
+HEEDLESS = {
+    "sqlite": "select instr(hex(zeroblob(3000000)), hex(zeroblob(2000000)) || '1')",
+    "duckdb": "select jaro_winkler_similarity(repeat('a', 900000), repeat('b', 900000))",
+}
+"""Functions that heed no interrupt while they work, for minutes."""
+MANY = "select 1 from slices a, slices b, slices c, slices d, slices e, slices f, slices g, slices h"
+"""More rows than anybody reads, each found at once: what is computed with them is what takes time."""
+
+
+@pytest.mark.slow
+@engines
+@pytest.mark.parametrize("query", ["", MANY], ids=["heedless", "many rows"])
+def test_what_heeds_no_interrupt_stops_too(engine: str, query: str, tmp_path: Path) -> None:
+    """Functions that look at nothing, and rows without end, are stopped in the shell and in Python, and the
+    process ends.
+    """
+    path, query = small_file(tmp_path), query or HEEDLESS[engine]
+    options = (f"--engine={engine}", "--timeout=0.2", "--json", "--index-dir", str(tmp_path))
+    done = command("sql", str(path), query, *options)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "stopped after 0.2 s" in done.stderr
+    with tracelane.open(path) as opened, pytest.raises(TracelaneError, match=r"stopped after 0\.2 s"):
+        opened.sql(query, engine=engine, timeout=0.2)  # type: ignore[arg-type]
+
+
 def test_time_between_the_calls_of_an_engine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who reads the rows slowly, as through a pager, gets all of them; what the engine takes adds up."""
-    now = 0.0
+    """Who reads the rows slowly, as through a pager, gets all of them; what the engine takes adds up, and so
+    does what is computed with the rows.
+    """
+    now = computed = 0.0
     monkeypatch.setattr("tracelane.core.sql.engines.time.monotonic", lambda: now)
+    monkeypatch.setattr("tracelane.core.sql.engines.time.thread_time", lambda: computed)
     limit = TimeLimit(5.0, lambda: False)
     for at, took in ((0.0, 2.0), (100.0, 2.0), (200.0, 0.9)):
         now = at
@@ -304,6 +332,10 @@ def test_time_between_the_calls_of_an_engine_does_not_count(monkeypatch: pytest.
         assert limit.is_over()
         with pytest.raises(TracelaneError, match="stopped after 5 s"):
             limit.raise_reason()
+    limit = TimeLimit(5.0, lambda: False)
+    computed = 5.1
+    with limit.counted():
+        assert limit.is_over()
     now = 1e9
     assert not TimeLimit(0.0, lambda: False).is_over()
 
