@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.corpus import thinned
 from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 from tests.waiting import PATIENCE_S
@@ -364,7 +363,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "option", "values"),
-    thinned(options(), 23),
+    options(),
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_no_value_of_an_option_is_a_surprise(
