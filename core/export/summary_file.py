@@ -29,6 +29,8 @@ LARGEST = 4 << 20
 _HEAD = 256
 MARK = b'"command":"summary"'
 """What stands at the begin of the file, blanks aside."""
+BEFORE_LENGTHS = {"length_ns": "wall_ns", "cadence_ns": "cadence_ns"}
+"""Columns of steps that older summaries lack -> what stands for them; 0 where that is missing, too."""
 MOST = 2**63
 """Metrics are smaller than this; so NaN and infinity are refused as well."""
 
@@ -77,7 +79,7 @@ def _of_tables(whole: dict[str, Any]) -> Summary:
     return Summary(
         str(tables["totals"][0]["title"]),
         str(whole["scope"]),
-        {row["name"]: _metric(row["name"], row) for row in tables["metrics"]},
+        _with_lengths({row["name"]: _metric(row["name"], row) for row in tables["metrics"]}),
         {name: _table(name, tables[name], whole) for name in SCHEMAS if name in tables or name != "modules"},
         {row["table"]: _left_out(row) for row in tables["left_out"]},
         recorded=_recorded(tables),
@@ -94,6 +96,15 @@ def _recorded(tables: dict[str, Any]) -> Recorded:
         lacks.append(Lack(str(row["trouble"]), row["need"], *counts, str(row["text"])))
     devices = tables["totals"][0].get("devices")
     return Recorded(tuple(lacks), None if devices is None else int(devices))
+
+
+def _with_lengths(metrics: dict[str, Metric]) -> dict[str, Metric]:
+    """Return metrics with the lengths of steps: in older summaries their marks on the host stand for them."""
+    if "step.length.median" in metrics:
+        return metrics
+    marks = [one for one in metrics.values() if one.name.startswith("step.wall.")]
+    names = [one.name.replace(".wall.", ".length.") for one in marks]
+    return metrics | {name: one._replace(name=name) for name, one in zip(names, marks)}
 
 
 def _metric(name: Any, row: dict[str, Any]) -> Metric:
@@ -113,7 +124,11 @@ def _left_out(row: dict[str, Any]) -> LeftOut:
 def _table(name: str, rows: list[dict[str, Any]], whole: dict[str, Any]) -> Table:
     label, *numbers = SCHEMAS[name].columns
     data: dict[str, Values] = {label.key: [str(row[label.key]) for row in rows]}
-    data |= {one.key: np.array([row[one.key] for row in rows], np.int64) for one in numbers}
+    for one in numbers:
+        before = BEFORE_LENGTHS.get(one.key, "")
+        data[one.key] = np.array(
+            [row[one.key] if one.key in row or not before else row.get(before, 0) for row in rows], np.int64
+        )
     if any((np.asarray(data[key]) < 0).any() for key in ("steps", "step_deviation_ns") if key in data):
         raise ValueError(f"negative numbers of steps in {name}")
     return Table.from_arrays(SCHEMAS[name], str(whole["scope"]), data)

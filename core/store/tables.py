@@ -21,7 +21,7 @@ from ..tables.findings.judge import RULES, listed_by_cause, together
 from ..tables.metrics import Metric, spread_metrics
 from ..tables.rank_tables import tables_of_ranks
 from ..tables.schema import Column, TableSchema
-from ..tables.summary import SCHEMAS, Summary, numbered, summed
+from ..tables.summary import CADENCE, SCHEMAS, Summary, numbered, summed
 from ..tables.table import Table, Tables
 from ..tables.table_rows import Values
 from ..trace.collectives import medians
@@ -197,6 +197,8 @@ def summary_of_store(store: CaptureStore) -> Summary:
         Metric("ranks.waited", "ns", sum_of(skew.waits) if len(skew) else None),
         Metric("step.count", "count", len(steps)),
     ]
+    # Summaries of ranks have the marks of steps alone.
+    metrics += spread_metrics("step.length", steps.numbers("wall_ns"))[1:]
     for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
         metrics += spread_metrics(f"step.{key}", steps.numbers(f"{key}_ns"))[1:]
     metrics += [
@@ -223,7 +225,12 @@ def _median_steps(store: CaptureStore, table: Table) -> Table:
     count = int(nth.max()) + 1 if len(nth) else 0
     label, *numbers = SCHEMAS["steps"].columns
     data: dict[str, Values] = {label.key: numbered(count)}
-    data |= {column.key: medians(nth, table.numbers(column.key), count)[0] for column in numbers}
+    for column in numbers:
+        if column == CADENCE:
+            data[column.key] = np.zeros(count, np.int64)
+            continue
+        key = "wall_ns" if column.key == "length_ns" else column.key
+        data[column.key] = medians(nth, table.numbers(key), count)[0]
     return Table.from_arrays(SCHEMAS["steps"], store.scope, data)
 
 

@@ -37,7 +37,7 @@ CANNOT: Final = "cannot be compared"
 """What is said in place of a verdict."""
 OF_DEVICES = ("kernel", "kernels", "device", "launches", "idle", "memory")
 OF_ALL = ("trace",)
-OF_STEPS_OF_DEVICES = ("device_busy", "idle", "comm", "copy")
+OF_STEPS_OF_DEVICES = ("cadence", "ahead", "device_busy", "idle", "comm", "copy")
 OF_DEVICE = ("self_device", "device")
 """Metrics, by their group and by the second or last part of their name, that need what devices tell."""
 

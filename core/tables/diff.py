@@ -34,7 +34,17 @@ from .compare import (
 )
 from .metrics import Metric, Number
 from .schema import Column, TableSchema
-from .summary import LEADING, NAMED, SCATTER, SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, median_number
+from .summary import (
+    LEADING,
+    NAMED,
+    SCATTER,
+    SCHEMAS,
+    SPREAD_COLUMNS,
+    LeftOut,
+    Summary,
+    median_number,
+    of_one_kind,
+)
 from .table import ABSENT, Table
 from .table_rows import Values
 
@@ -46,8 +56,11 @@ JUDGED = ("kernels", "ops", "modules", "steps")
 OF_COUNTS: Mapping[Verdict, Verdict] = {"slower": "higher", "faster": "lower"}
 """What is said of numbers that are no times."""
 OTHERS = "(others)"
+LENGTH = "step.length."
+"""What the metrics of how long a step is begin with."""
 REPEATED = {
     "kernels.time": "kernel_ns",
+    "step.length": "length_ns",
     "step.wall": "wall_ns",
     "step.cpu_busy": "cpu_busy_ns",
     "step.device_busy": "device_busy_ns",
@@ -128,6 +141,7 @@ def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> D
 
     A name that a shortened summary may have left out is not called new: it counts among the others.
     """
+    *earlier, now = of_one_kind([*earlier, now])
     before = median_of_runs(earlier)
     reasons = reasons_of([run.side for run in earlier], now.side)
     tables = {}
@@ -153,10 +167,17 @@ def _reason(
     metric: Metric, past: Number | None, before: Summary, now: Summary, reasons: Mapping[Need, str]
 ) -> str:
     """Return why a metric cannot be compared: what a recording lacks, or that one side has nothing of it."""
+    need = _need(metric.name, (before, now))
     if (metric.value is None) == (past is None):
-        return "" if metric.value is None else reasons.get(needs_of(metric.name), "")
+        return "" if metric.value is None else reasons.get(need, "")
     side = now if metric.value is None else before
-    return reasons.get(needs_of(metric.name)) or f"{side.title} lacks {metric.name}"
+    return reasons.get(need) or f"{side.title} lacks {metric.name}"
+
+
+def _need(name: str, sides: Sequence[Summary]) -> Need:
+    """Return what a metric needs: of the length of steps what devices tell, where a host runs ahead."""
+    is_length = name.startswith(LENGTH) and any(side.runs_ahead for side in sides)
+    return "device" if is_length else needs_of(name)
 
 
 def _row_need(name: str, table: Table) -> Need:
@@ -186,11 +207,11 @@ def history_table(summaries: Sequence[Summary], metric: str) -> Table:
 
 def _history(summaries: Sequence[Summary], name: str) -> Iterator[dict[str, Any]]:
     earlier: list[tuple[Summary, Number]] = []
-    for run in summaries:
+    for run in of_one_kind(summaries):
         row: dict[str, Any] = {"change": None, "relative": None, "verdict": "", "runs": 0, "reason": ""}
         metric = run.metric(name)
         value = None if metric is None else metric.value
-        need, alike = needs_of(name), earlier
+        need, alike = _need(name, summaries), earlier
         if earlier and metric is not None:
             alike = [one for one in earlier if need not in reasons_of([one[0].side], run.side)]
         if earlier and (value is None or not alike):

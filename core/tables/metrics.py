@@ -1,5 +1,5 @@
 """Metrics: numbers of a trace under names that do not change, for checks and comparisons
-(`step.wall.median`).
+(`step.length.median`).
 
 A function of each analysis computes those of one group; the analysis's row in the registry names group and
 function.

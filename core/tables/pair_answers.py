@@ -14,7 +14,7 @@ from ..base.units import format_moment, format_ns
 from ..trace import Trace
 from .attribution import scope_of_step
 from .comparable import CANNOT, reasons_of, side_of
-from .compare import by_steps, compare
+from .compare import UNKNOWN, by_steps, compare, compare_values
 from .findings.finding import Evidence, Finding, Findings
 from .findings.forms import JudgedAnswers
 from .run_pair import AGAINST, SIDES, PairedSteps, RunPair
@@ -64,13 +64,18 @@ class PairAnswers(JudgedAnswers):
         many = f"{len(deltas):,} steps" if len(deltas) > 1 else steps.title(0)
         count = "without common steps, in all" if is_whole else f"in {many}"
         longer = f"{format_ns(abs(total))} {'more' if total > 0 else 'less'} than" if total else "as long as"
-        parts = [f"B takes {longer} A {count}"]
+        verdict = compare_values(*steps.lengths.T.tolist()).verdict if not is_whole else UNKNOWN
+        measured = " (from the start of a step's work to the next)" if steps.by_cadence else ""
+        noise = f", {verdict}" if verdict != UNKNOWN else ""
+        parts = [f"B takes {longer} A {count}{measured}{noise}"]
         if len(deltas) > 1 and deltas.any():
             parts.append(f"{steps.title(most[0])} changed most, {format_moment(int(deltas[most[0]]), 3)}")
         for side, lonely in zip(SIDES, steps.without):
             parts += [f"{lonely:,} more steps in {side} alone"] if lonely else []
         if reasons := self.reasons:
             parts, total = [f"B {CANNOT} with A: {'; '.join(reasons)}"], 0
+        if verdict == "within the noise":
+            total = 0
         finding = Finding(
             rule="against",
             title=AGAINST,

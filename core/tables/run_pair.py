@@ -19,7 +19,6 @@ from .step_spans import StepSpans
 
 if TYPE_CHECKING:  # what only a pair needs is loaded when there is one
     from ..trace.alignment import Alignment
-    from .frame import Frame
     from .scope import Scope
 
 SIDES = ("A", "B")
@@ -29,8 +28,9 @@ AGAINST = "B against A"
 class PairedSteps(NamedTuple):
     """The n >= 1 steps that both runs have, in A's order; without any, both runs from start to end.
 
-    Times are ns on the clocks that each run opens with; `rows` are places among all steps of each run. A step
-    takes until the last work that it launched is done.
+    Times are ns on the clocks that each run opens with; `rows` are places among all steps of each run. How
+    long a step takes stands in step_length.py; where the host of one run is ahead, that of both is the
+    cadence of their devices.
     """
 
     labels: tuple[str, ...]
@@ -39,6 +39,7 @@ class PairedSteps(NamedTuple):
     rows: I64  # n x 2: of A, of B
     lengths: I64  # n x 2: of A, of B, ns
     without: tuple[int, int] = (0, 0)  # steps of A and of B that the other run lacks
+    by_cadence: bool = False  # whether lengths are the device's cadence
 
     @property
     def deltas(self) -> I64:
@@ -119,10 +120,10 @@ def _members(run: Trace, side: str) -> list[Member]:
 
 def _paired(a: Scope, b: Scope) -> PairedSteps:
     """Pair the k-th steps of one label; where no label is in both runs, steps by their order."""
-    from .frame_columns import timed_work
+    from .step_length import span_lengths
+    from .step_spans import step_spans
 
-    work = [timed_work(scope) for scope in (a, b)]
-    first, second = (one.steps for one in work)
+    first, second = (step_spans(one.trace, one.clocks, one.steps or None) for one in (a, b))
     if first is None or second is None:
         whole = np.array([a.trace.opening_span, b.trace.opening_span], np.int64)
         lengths = (whole[:, 1] - whole[:, 0])[None]
@@ -132,23 +133,13 @@ def _paired(a: Scope, b: Scope) -> PairedSteps:
     pairs = [(at, of_key[key]) for at, key in enumerate(keys) if key in of_key]
     rows = np.array(pairs or list(zip(range(len(keys)), range(len(other)))), np.int64)
     of_a, of_b = (np.stack([one.starts, one.ends], 1) for one in (first, second))
-    lengths = np.stack([_lengths(one)[rows[:, n]] for n, one in enumerate(work)], 1)
+    sides = [span_lengths(a, first), span_lengths(b, second)]
+    by_cadence = any(one.ahead for one in sides) and not any(np.isnan(one.cadence).any() for one in sides)
+    each = [one.cadence.astype(np.int64) if by_cadence else one.length for one in sides]
+    lengths = np.stack([one[rows[:, n]] for n, one in enumerate(each)], 1)
     labels = tuple(first.titles[at] for at in rows[:, 0].tolist())
     without = len(keys) - len(rows), len(other) - len(rows)
-    return PairedSteps(labels, of_a[rows[:, 0]], of_b[rows[:, 1]], rows, lengths, without)
-
-
-def _lengths(work: Frame) -> I64:
-    """Return how long each step takes, from its start to the end of its mark and of all that it launched."""
-    from .attribution import with_steps
-
-    if work.steps is None:
-        return np.empty(0, np.int64)
-    ends = work.steps.ends.copy()
-    by_step = with_steps(work)
-    own = by_step.step >= 0
-    np.maximum.at(ends, by_step.step[own], by_step.end[own])
-    return ends - work.steps.starts
+    return PairedSteps(labels, of_a[rows[:, 0]], of_b[rows[:, 1]], rows, lengths, without, by_cadence)
 
 
 def _keys(spans: StepSpans) -> list[tuple[str, int]]:

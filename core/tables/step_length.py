@@ -1,7 +1,10 @@
-"""How long a step takes: as long as the host's mark of it, or as its device needs where the host runs ahead.
+"""How long a step takes: until its work is done, or as long as its device needs where the host runs ahead.
 
-A host that only enqueues is done with a step before the device has begun it. Its mark then says how long
-enqueuing takes, and the next step's work waits behind that of this one:
+A step begins with its mark on the host and ends with it, or when the last work that it launched is done, but
+not after the next step has begun: so marks that lie side by side are as long as they are, and one around a
+call that only launches is as long as the work.
+
+A host that enqueues step after step is done with one before the device has begun it:
 
     host    |1|2|3|                         marks of 2 ms
     device    |-----1-----|-----2-----|     work of 50 ms a step
@@ -12,8 +15,8 @@ work: 0, 48, 96 ms. Cadence and marks agree where the host waits for the device 
 the lag reaches a step's length, or grows from step to step; the host runs ahead there, and the cadence is the
 step's length.
 
-Work counts for the step that launched it, whatever a scope's filter, and of all streams that one counts which
-computes most: a copy that runs early on a stream of its own tells nothing of when a step begins.
+Work counts for the step that launched it, whatever a scope's filter. For the cadence that one of all streams
+counts which computes most: a copy that runs early on a stream of its own tells nothing of when a step begins.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from .frame import Frame
 from .frame_columns import work_of
 from .scope import Scope
 from .step_choice import Steps
+from .step_spans import StepSpans
 
 MIN_GROWING = 5
 """Steps from which on a lag that grows says something."""
@@ -54,24 +58,39 @@ def step_lengths(scope: Scope, steps: Steps) -> StepLengths:
     Counted by window (as HTA does), a step is as long as its mark.
     """
     marks = steps.ends - steps.starts
-    cadence, ahead = np.full(len(steps), np.nan), np.zeros(len(steps))
-    if scope.attribute == "launch" and len(steps) > 1:
-        work = _work_of_steps(scope, steps)
-        for process in np.unique(steps.processes).tolist():
-            rows = np.flatnonzero(steps.processes == process)
-            edges = _edges(work, rows, len(steps))
-            if edges is None:
-                continue
-            begins, end = edges
-            lag = begins - steps.starts[rows]
-            if _is_far(scope, lag):
-                continue
-            cadence[rows] = own = np.diff(np.append(begins, end))
-            if _runs_ahead(lag, steps.starts[rows], marks[rows], own):
-                ahead[rows] = lag.max() / max(float(np.median(own)), 1.0)
-    length = marks.copy()
-    length[ahead > 0] = cadence[ahead > 0].astype(np.int64)
+    length, cadence, ahead = marks.copy(), np.full(len(steps), np.nan), np.zeros(len(steps))
+    if scope.attribute != "launch" or not len(steps):
+        return StepLengths(length, cadence, ahead)
+    work = _work_of_steps(scope, steps)
+    done = Groups(work.step, len(steps)).most(work.end, np.iinfo(np.int64).min)
+    for process in np.unique(steps.processes).tolist():
+        rows = np.flatnonzero(steps.processes == process)
+        length[rows] = _until_done(scope, steps.starts[rows], steps.ends[rows], done[rows])
+        edges = _edges(work, rows, len(steps))
+        if edges is None:
+            continue
+        begins, end = edges
+        lag = begins - steps.starts[rows]
+        if _is_far(scope, lag):
+            continue
+        cadence[rows] = own = np.diff(np.append(begins, end))
+        if _runs_ahead(lag, steps.starts[rows], marks[rows], own):
+            ahead[rows] = lag.max() / max(float(np.median(own)), 1.0)
+            length[rows] = own
     return StepLengths(length, cadence, ahead)
+
+
+def _until_done(scope: Scope, starts: I64, ends: I64, done: I64) -> I64:
+    """Return the lengths of steps that end when their work is done (the least int64: they have none), but
+    not after the next one's start; the last of several has as much room for that as the others in the median.
+    """
+    late = np.maximum(done, ends) - ends
+    if _is_far(scope, late):
+        return ends - starts
+    if len(starts) > 1:
+        room = np.maximum(starts[1:] - ends[:-1], 0)
+        late = np.minimum(late, np.append(room, round(float(np.median(room)))))
+    return ends + late - starts
 
 
 def _work_of_steps(scope: Scope, steps: Steps) -> Frame:
@@ -116,6 +135,8 @@ def _runs_ahead(lag: I64, starts: I64, marks: I64, cadence: I64) -> bool:
     Work that waits once, for a module to be loaded say, lags too, but the device catches up: its cadence is
     shorter than the marks.
     """
+    if len(lag) < 2:
+        return False
     usual = max(float(np.median(marks)), float(np.median(np.diff(starts))))
     if float(np.median(cadence)) <= float(np.median(marks)):
         return False
@@ -123,3 +144,24 @@ def _runs_ahead(lag: I64, starts: I64, marks: I64, cadence: I64) -> bool:
     grows = len(lag) >= MIN_GROWING and np.count_nonzero(growth > 0) >= GROWING_STEPS * len(growth)
     is_long = float(np.median(lag[len(lag) // 2 :])) > usual
     return is_long or bool(grows and float(growth.mean()) > MIN_GROWTH * usual)
+
+
+@dataclass(frozen=True, eq=False)
+class SpanLengths:
+    """How long each step of a trace takes, all its processes together, ns."""
+
+    length: I64
+    cadence: AnyArray  # float; NaN where that of some process is not known
+    ahead: float  # by how many steps a host runs ahead at most
+
+
+def span_lengths(scope: Scope, spans: StepSpans) -> SpanLengths:
+    """Return the lengths of the steps of a trace: of each the longest that a process needs for it."""
+    length, cadence, ahead = np.zeros(len(spans), np.int64), np.zeros(len(spans)), 0.0
+    for steps, rows in spans.of_source.values():
+        one = step_lengths(scope, steps)
+        np.maximum.at(length, rows, one.length)
+        with np.errstate(invalid="ignore"):
+            np.maximum.at(cadence, rows, one.cadence)  # NaN where one is
+        ahead = max(ahead, float(one.ahead.max(initial=0)))
+    return SpanLengths(length, cadence, ahead)

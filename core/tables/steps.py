@@ -125,7 +125,10 @@ def _table(scope: Scope) -> Table:
     several = sum(len(index.column("slices.start")) > 0 for index in scope.trace.indexes) > 1
     processes = any(len(set(part.steps.processes.tolist())) > 1 for part in parts)
     ahead = max((part.ahead for part in parts), default=0.0)
-    columns = _titles(scope, word, several, processes, ahead > 0)
+    own_length = any(
+        (part.columns["length_ns"] != part.columns["wall_ns"])[part.rows].any() for part in parts
+    )
+    columns = _titles(scope, word, several, processes, own_length, ahead > 0)
     data = _values(scope, parts, columns, processes)
     chosen = [part.steps for part in parts]
     totals: dict[str, Value] = {
@@ -145,7 +148,7 @@ def _table(scope: Scope) -> Table:
         scope.text,
         data,
         totals=totals,
-        notes=_notes(scope, chosen, word, rest, data, ahead),
+        notes=_notes(scope, chosen, word, rest, data, ahead, own_length),
         positions=concatenated([part.steps.positions[part.rows] for part in parts]),
         sources=concatenated([np.full(len(part.rows), part.steps.source) for part in parts]),
     )
@@ -193,6 +196,7 @@ def _notes(
     rest: _Rest,
     data: Mapping[str, Values],
     ahead: float,
+    own_length: bool,
 ) -> tuple[str, ...]:
     by_launch = scope.attribute == "launch"
     notes = list(dict.fromkeys(f"steps are {steps.choice}: {steps.reason}" for steps in chosen))
@@ -201,6 +205,8 @@ def _notes(
         notes.append(
             f"{host_runs_ahead(wall, ahead)}: a length is from the start of a step's work to the next"
         )
+    elif own_length:
+        notes.append("a step is as long as its work needs to be done, beyond its time on the host")
     if not chosen:
         notes.append("no steps: neither a profiler nor an engine marked any, and nothing repeats")
     if rest.outside_slices:
@@ -225,7 +231,9 @@ def host_runs_ahead(wall_ns: int, ahead: float) -> str:
     return f"the host enqueues a step in {format_ns(wall_ns)} and runs up to {ahead:.1f} steps ahead"
 
 
-def _titles(scope: Scope, word: str, several: bool, processes: bool, is_ahead: bool) -> tuple[Column, ...]:
+def _titles(
+    scope: Scope, word: str, several: bool, processes: bool, own_length: bool, is_ahead: bool
+) -> tuple[Column, ...]:
     rules = RULES if scope.attribute == "launch" else ()
     return (
         *((Column("source", "Source", "count"),) if several else ()),
@@ -233,7 +241,7 @@ def _titles(scope: Scope, word: str, several: bool, processes: bool, is_ahead: b
         Column("step", "Step", "text"),
         Column("group", "Group", "text"),
         Column("start_ns", "Start", "ns", moment=True),
-        Column("length_ns", "Length", "ns", detail=not is_ahead),
+        Column("length_ns", "Length", "ns", detail=not own_length),
         Column("cadence_ns", "cadence", "ns", statistic=True, detail=True),
         Column("wall_ns", "Enqueued in" if is_ahead else "Wall", "ns"),
         Column("cpu_busy_ns", "CPU busy", "ns"),

@@ -42,7 +42,9 @@ CALL_COLUMNS = (
     Column("max_ns", "longest call", "ns", statistic=True, detail=True),
 )
 """Columns for the scatter of a row's calls; one of an op or module lasts as long as it does on the host."""
-SCATTER = (*SPREAD_COLUMNS, *CALL_COLUMNS)
+CADENCE = Column("cadence_ns", "cadence", "ns", detail=True)
+"""Of a step what its device needs (see step_length.py), 0 where that is not known."""
+SCATTER = (*SPREAD_COLUMNS, *CALL_COLUMNS, CADENCE)
 """What is neither added up nor compared row by row."""
 _HOST = (
     Column("count", "count", "count"),
@@ -56,10 +58,11 @@ SCHEMAS = {
             Column("name", "kernel", "text", is_name=True),
             Column("count", "count", "count"),
             Column("total_ns", "total", "ns"),
-            *SCATTER,
+            *SPREAD_COLUMNS,
+            *CALL_COLUMNS,
         ),
-        "ops": (Column("name", "op", "text"), *_HOST, *SCATTER),
-        "modules": (Column("module", "module", "text"), *_HOST, *SCATTER),
+        "ops": (Column("name", "op", "text"), *_HOST, *SPREAD_COLUMNS, *CALL_COLUMNS),
+        "modules": (Column("module", "module", "text"), *_HOST, *SPREAD_COLUMNS, *CALL_COLUMNS),
         "categories": (
             Column("category", "category", "text"),
             Column("count", "count", "count"),
@@ -67,6 +70,8 @@ SCHEMAS = {
         ),
         "steps": (
             Column("place", "nth step", "text"),
+            Column("length_ns", "length", "ns"),
+            CADENCE,
             Column("wall_ns", "wall", "ns"),
             Column("cpu_busy_ns", "CPU busy", "ns"),
             Column("device_busy_ns", "device busy", "ns"),
@@ -113,7 +118,7 @@ LEADING = {
     "ops": "self_cpu_ns",
     "modules": "self_cpu_ns",
     "categories": "self_ns",
-    "steps": "wall_ns",
+    "steps": "length_ns",
 }
 """Table -> the time by which its rows are ranked and their changes weighed."""
 NAMED = {group: f"{group}s" for group in ROW_GROUPS}
@@ -152,6 +157,26 @@ class Summary:
     def members(self) -> tuple[Summary, ...]:
         """The runs that it is the median of, itself where it is one."""
         return self.runs or (self,)
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether the host of a member runs ahead of its device: a step is as long as that needs."""
+        ahead = (run.metrics.get("step.ahead") for run in self.members)
+        return any(one is not None and bool(one.value) for one in ahead)
+
+    def by_cadence(self) -> Summary:
+        """Return the summary with steps as long as the device needs, also where the host waits for it."""
+        metrics = dict(self.metrics)
+        for name, metric in self.metrics.items():
+            group, _, stat = name.rpartition(".")
+            if group == "step.length":
+                cadence = self.metrics.get(f"step.cadence.{stat}")
+                metrics[name] = metric._replace(value=None if cadence is None else cadence.value)
+        steps = self.tables["steps"]
+        if CADENCE.key in steps.data:
+            data = {**steps.data, "length_ns": steps.data[CADENCE.key]}
+            steps = replace(steps, data=data)
+        return replace(self, metrics=metrics, tables={**self.tables, "steps": steps})
 
     @property
     def side(self) -> Side:
@@ -194,6 +219,14 @@ class Summary:
                 tables[name] = table.head(rows)
                 left_out[name] = _left_out(table, rows, LEADING[name])
         return replace(self, tables=tables, left_out=left_out)
+
+
+def of_one_kind(runs: Sequence[Summary]) -> list[Summary]:
+    """Return runs whose steps are measured alike: where the host of one runs ahead of its device, the steps
+    of all are as long as the device needs.
+    """
+    is_mixed = len({run.runs_ahead for run in runs}) > 1
+    return [run.by_cadence() if is_mixed and not run.runs_ahead else run for run in runs]
 
 
 def median_number(values: Sequence[Number]) -> Number:
@@ -408,7 +441,9 @@ def _steps(scope: Scope) -> Table:
     from .steps import steps
 
     table = steps(scope)
-    return Table.from_arrays(SCHEMAS["steps"], scope.text, {**table.data, "place": numbered(len(table))})
+    cadence = np.nan_to_num(np.asarray(table.data[CADENCE.key], np.float64)).astype(np.int64)
+    data: dict[str, Values] = {**table.data, "place": numbered(len(table)), CADENCE.key: cadence}
+    return Table.from_arrays(SCHEMAS["steps"], scope.text, data)
 
 
 def numbered(count: int) -> list[str]:

@@ -232,7 +232,7 @@ def test_reports_trees_and_the_view_say_it(tmp_path: Path, capsys: Capture) -> N
     table = tracelane.diff(before, after)["metrics"]
     verdicts = dict(zip(table.texts("name"), table.texts("verdict")))
     assert verdicts["kernels.calls"] == "cannot be compared"
-    assert verdicts["step.wall.median"] == "within the noise"
+    assert verdicts["step.length.median"] == "within the noise"
     a, b = (open_trace(path, index_dir=tmp_path / "index") for path in (before, after))
     answers = paired_runs(a, b).answers
     (finding,) = answers.findings().findings  # type: ignore[union-attr, attr-defined]
@@ -250,7 +250,7 @@ def test_what_a_step_does_not_touch_is_compared(tmp_path: Path, capsys: Capture)
     gate = ["--fail-above", "5%"]
     assert main(["diff", f"{before}:step=1", f"{after}:step=1", *gate]) == OK
     assert main(["diff", f"{before}:step=5", f"{after}:step=5", *gate]) == CANNOT_COMPARE
-    assert main(["diff", before, after, *gate, "--metric", "step.wall.median"]) == OK
+    assert main(["diff", before, after, *gate, "--metric", "step.length.median"]) == OK
     assert main(["diff", before, after, *gate, "--metric", "step.device_busy.median"]) == CANNOT_COMPARE
     capsys.readouterr()
 

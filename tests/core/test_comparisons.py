@@ -290,7 +290,7 @@ def test_changes(tmp_path: Path) -> None:
     rows = list(diff.tables["kernels"].rows())
     assert [row["name"] for row in rows] == ["grown", "new", "gone"]
     assert [row["contribution"] for row in rows] == pytest.approx([0.8, 0.06, -0.14])
-    wall = diff.metrics["step.wall.median"]
+    wall = diff.metrics["step.length.median"]
     assert (wall.before, wall.change, wall.relative) == (1_000_000, 100_000, pytest.approx(0.1))
     assert wall.exceeds(0.05)
     assert not wall.exceeds(0.2)

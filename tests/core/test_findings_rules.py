@@ -389,7 +389,7 @@ def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
     assert strict.outcome(facts) is None and "150 %" in strict.threshold
 
 
-EAGER = Baseline("before.json", compiled=False, steps=2, wall_ns=20_000)
+EAGER = Baseline("before.json", compiled=False, steps=2, length_ns=20_000)
 _ALL_COMPILED = [e for n in range(3) for e in (step(n, 1000 * n, 50 + 10 * n), op(1000 * n, 5, REGION))]
 SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, int, int]]]] = [
     # rule, events, what they are compared with, the sentence, evidence from and to in µs
@@ -647,7 +647,7 @@ def test_a_gap_is_of_the_step_that_has_most_of_it(events: list[Event], label: st
     ("rule", "events", "baseline"),
     [
         ("host-pause", [call(0, 5, "cudaFree"), *_pauses(5000, 5000, 5000)], None),
-        ("compiled-slower", _ALL_COMPILED, replace(EAGER, wall_ns=None)),
+        ("compiled-slower", _ALL_COMPILED, replace(EAGER, length_ns=None)),
         ("compiled-slower", [op(0, 5, REGION)], EAGER),  # no steps here
     ],
 )

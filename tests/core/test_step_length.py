@@ -103,7 +103,18 @@ def test_waiting_once_is_not_running_ahead(tmp_path: Path) -> None:
         at = EPOCH_US + number * 100
         events += [step(number, at, 99), *launched(at + 2, 2, EPOCH_US + 3_000 + number * 10, 8)]
     table = analyse_steps(Scope(trace_of(events, tmp_path)))["steps"]
-    assert table.numbers("length_ns").tolist() == table.numbers("wall_ns").tolist()
+    assert table.numbers("length_ns").tolist() == [100 * US] * 6
+
+
+@pytest.mark.parametrize(("room", "length"), [(0, 99), (300, 399), (2000, 1005)])
+def test_a_step_ends_when_its_work_is_done(room: int, length: int, tmp_path: Path) -> None:
+    """A mark around a call that only launches is as long as the work, at most until the next one begins."""
+    events: list[Event] = []
+    for number in range(4):
+        at = EPOCH_US + number * (99 + room)
+        events += [step(number, at, 99), *launched(at + 2, 2, at + 5, 1_000)]
+    table = analyse_steps(Scope(trace_of(events, tmp_path)))["steps"]
+    assert table.numbers("length_ns").tolist() == [length * US] * 4
 
 
 def test_a_part_of_the_steps_keeps_their_lengths(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_diff_of_steps(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
         "new": 30_500,
         "gone": -30_500,
     }
-    (wall,) = [metric for metric in answer["metrics"] if metric["name"] == "step.wall.median"]
+    (wall,) = [metric for metric in answer["metrics"] if metric["name"] == "step.length.median"]
     assert (wall["a"], wall["b"], wall["change"]) == (100_000, 100_000, 0)
     assert main(["diff", f"{trace}:+0us..+50us", f"{trace}:+0us..+100us"]) == 0
     out = capsys.readouterr().out
@@ -217,13 +217,13 @@ def test_limits_stand_in_a_file(trace: str, tmp_path: Path, capsys: Capture) -> 
     """[max] and [min] of a TOML file are limits as --max and --min are; what means nothing there is named."""
     limits = tmp_path / "limits.toml"
     limits.write_text(
-        '[max]\n"kernels.calls" = 2\n"step.wall.median" = "1ms"\n[min]\n"kernels.calls" = 3\n',
+        '[max]\n"kernels.calls" = 2\n"step.length.median" = "1ms"\n[min]\n"kernels.calls" = 3\n',
         encoding="utf-8",
     )
     assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert [line.split()[0] for line in out.splitlines()] == ["ok", "ok", "EXCEEDED"]
-    limits.write_text('[max]\nkernels.calls = 1\nstep.wall.median = "1ms"\n', encoding="utf-8")
+    limits.write_text('[max]\nkernels.calls = 1\nstep.length.median = "1ms"\n', encoding="utf-8")
     assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == 1
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["EXCEEDED", "ok"]
     for text, message in [

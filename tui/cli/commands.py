@@ -343,7 +343,7 @@ MAKING = (
         "of three and more baselines, else of the steps.",
         "Compare, and CI",
         (
-            "tracelane check trace.json --max step.wall.median=250ms",
+            "tracelane check trace.json --max step.length.median=250ms",
             "tracelane check trace.json --baseline before.json --fail-above 5% --junit result.xml",
         ),
         parameters(
@@ -380,7 +380,7 @@ MAKING = (
         "DIR is a folder of files that `tracelane summary TRACE --json` wrote; you can also name "
         "files. They are ordered by name, with numbers by value. From the fourth run on it says "
         "whether a change is more than noise. Without --metric it is the first of kernels.time, "
-        "step.wall.median, ops.self_cpu that exists. --limit has only the last runs; all count for "
+        "step.length.median, ops.self_cpu that exists. --limit has only the last runs; all count for "
         "the noise. A run that lacks what others have (lost work, a cut file) is held against none of "
         "them; exit code 3 if the last one is.",
         "Compare, and CI",

@@ -21,7 +21,7 @@ TERMS = ("name=", "cat:", "lane:", "dur>", "dur<", "self>", "self<", "arg.")
 """What terms of a filter begin with, beside words."""
 MOST = 200
 """Proposals that are made at once."""
-DEFAULT_METRICS = ("kernels.time", "step.wall.median", "ops.self_cpu")
+DEFAULT_METRICS = ("kernels.time", "step.length.median", "ops.self_cpu")
 """The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
 time of kernels, without copies and memsets, repeats where walls of the host do not.
 """

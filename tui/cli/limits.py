@@ -212,7 +212,7 @@ def parse_value(text: str) -> float:
     return value
 
 
-NOT_FILTERED = "step.wall.median"
+NOT_FILTERED = "step.length.median"
 """What a filter of slices does not narrow."""
 
 

@@ -328,7 +328,7 @@ class Options:
     names: tuple[str, ...] = _option(
         "--metric",
         "METRIC",
-        "The metric to check or list, such as step.wall.median; may be given again.",
+        "The metric to check or list, such as step.length.median; may be given again.",
         completing.complete_metrics,
         multiple=True,
     )

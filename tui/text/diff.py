@@ -14,7 +14,7 @@ from tracelane.core.tables.table import Table, Value
 MAIN = (
     "step.count",
     "kernels.time",
-    "step.wall.median",
+    "step.length.median",
     "step.device_busy.median",
     "step.comm.median",
     "ops.calls",
@@ -68,7 +68,8 @@ def compact(name: str, table: Table) -> Table:
     else:
         keys.append(relative_key(lead))
     if name == "steps":
-        keys += ["wall_ns", delta_key("wall_ns"), relative_key("wall_ns"), "idle_ns", delta_key("idle_ns")]
+        length = "length_ns"
+        keys += [length, delta_key(length), relative_key(length), "idle_ns", delta_key("idle_ns")]
     keys += ["count", delta_key("count"), VERDICT.key, CONTRIBUTION.key, PRESENCE]
     columns = {column.key: column for column in table.columns}
     return replace(table, columns=tuple(columns[key] for key in dict.fromkeys(keys) if key in columns))

@@ -129,4 +129,4 @@ class Baseline:
     title: str
     compiled: bool
     steps: int
-    wall_ns: float | None  # None without steps
+    length_ns: float | None  # of a step, in the median; None without steps

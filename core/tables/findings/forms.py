@@ -208,8 +208,8 @@ def analyse_findings(scope: Scope, baseline: Summary | None = None) -> Tables:
     values = {name: metric.value for name, metric in baseline.metrics.items()}
     compiled = any(values.get(f"compile.{name}") for name in ("regions", "graphs"))
     compiled |= any(FUNCTION_NAME.fullmatch(name) for name in baseline.tables["ops"].texts("name"))
-    steps, wall_ns = int(values.get("step.count") or 0), values.get("step.wall.median")
-    return tables_of(findings(scope, Baseline(baseline.title, compiled, steps, wall_ns)), scope.origin)
+    steps, length_ns = int(values.get("step.count") or 0), values.get("step.length.median")
+    return tables_of(findings(scope, Baseline(baseline.title, compiled, steps, length_ns)), scope.origin)
 
 
 def tables_of(findings: Findings, origin: int) -> Tables:

@@ -17,6 +17,7 @@ from ..op_events import ANNOTATION, OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from ..scope import Scope
 from ..step_choice import Steps
+from ..step_length import step_lengths
 from ..step_spans import step_spans
 from .facts import SourceFacts, share
 from .finding import Baseline, Evidence, NotJudged, Observation, Outcome
@@ -158,14 +159,14 @@ def _compiled_starts(facts: SourceFacts) -> I64:
 def _slower_than_baseline(facts: SourceFacts, baseline: Baseline) -> Outcome:
     """Judge by two runs of the same work, of which one is compiled."""
     steps = facts.steps
-    if steps is None or baseline.wall_ns is None:
+    if steps is None or baseline.length_ns is None:
         return NotJudged("this trace or its baseline has no steps")
     compiled = len(_compiled_starts(facts)) > 0
     if compiled == baseline.compiled:
         both = "both" if compiled else "none"
         return NotJudged(f"of this trace and its baseline {both} is compiled")
-    here = float(np.median(steps.ends - steps.starts))
-    slow, quick = (here, baseline.wall_ns) if compiled else (baseline.wall_ns, here)
+    here = float(np.median(step_lengths(facts.scope, steps).length))
+    slow, quick = (here, baseline.length_ns) if compiled else (baseline.length_ns, here)
     if slow <= quick:
         return None
     sides = ("this trace", baseline.title) if compiled else (baseline.title, "this trace")
