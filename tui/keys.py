@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from textual.widget import Widget
 
 from tracelane.core.base.safe_text import safe
 
-from .commands.table import COMMANDS, Command, FocusedPart, command, key_text
+from .commands.table import COMMANDS, Command, FocusedPart, command, key_text, keys_of, with_keys
 from .session import Session
 
 OWN_KEYS: Final[Mapping[FocusedPart, tuple[tuple[str, str, str], ...]]] = {
@@ -38,37 +38,23 @@ PANE_COMMANDS: Final[Mapping[FocusedPart, tuple[str, ...]]] = {
 """Commands that are used most in a part."""
 
 
-def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the keys of a command, the user's where there are some."""
-    own = remapped.get(entry.id)
-    if own is None:
-        return entry.keys
-    return tuple(key.strip() for key in own.split(",") if key.strip())
-
-
 def keys_text(entry: Command, remapped: Mapping[str, str]) -> str:
     return " ".join(key_text(key) for key in keys_of(entry, remapped))
 
 
-NAMED: Final = re.compile(r"\{(" + "|".join(re.escape(entry.id) for entry in COMMANDS) + r")\}")
-"""A command as texts name it: `{search}`."""
+NO_KEYS: Final[Mapping[str, str]] = MappingProxyType({})
+"""No key is the user's own."""
 
 
-def with_keys(text: str, remapped: Mapping[str, str]) -> str:
-    """Return a text with the first key of each command that it names, or what is typed for one without."""
-
-    def key(match: re.Match[str]) -> str:
-        entry = command(match[1])
-        keys = keys_of(entry, remapped)
-        return key_text(keys[0]) if keys else f":{entry.typed_name}"
-
-    return NAMED.sub(key, text)
+def remapped_in(widget: Widget) -> Mapping[str, str]:
+    """Return the user's own keys, by command, in the viewer that a widget is of."""
+    config = getattr(widget.app, "config", None)
+    return NO_KEYS if config is None else config.keys
 
 
 def said(widget: Widget, text: str) -> str:
     """Return a text as a widget of the viewer shows it: harmless, and with the user's keys."""
-    config = getattr(widget.app, "config", None)
-    return safe(with_keys(text, config.keys if config is not None else {}))
+    return safe(with_keys(text, remapped_in(widget)))
 
 
 def footer_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -98,7 +84,7 @@ def state_keys(
     else:
         walk = {"next-hit": "next hit", "previous-hit": "previous", "hits": "list"} if session.search else {}
         pairs = _pairs({**walk, **AIMS.get(session.aim, {})}, remapped)
-    escapes = [("Esc", escape)] if escape else []
+    escapes = _pairs({"close": escape}, remapped) if escape else []
     offered = {key for key, _ in pairs}
     rest = [pair for pair in footer_keys(remapped) if pair[0] not in offered]
     first = [pair for pair in rest if pair[1] == "help"]

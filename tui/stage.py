@@ -22,12 +22,11 @@ from tracelane.core.query.views import SliceId
 from .actions.lanes import lane_change_text
 from .actions.scene import Refusal
 from .actions.table import MOVES, TOGETHER
-from .commands.table import FocusedPart, command
+from .commands.table import FocusedPart, command, with_keys
 from .config import Config
 from .draw.header import HeaderPiece
 from .draw.room import MESSAGE_FROM
 from .draw.things import thing_by_id
-from .keys import with_keys
 from .screens.answer import PickScreen
 from .session_store import SessionStore
 from .terminal.boundary import BoundedApp

@@ -78,7 +78,7 @@ def picture_of_store(
     trace.opens = MappingProxyType({str(number + 1): number for number in range(len(store.ranks))})
     trace.answers = StoreAnswers(store)
     index.notes += (
-        f"one line per rank of {len(store.ranks):,}: Enter opens the rank at the cursor",
+        f"one line per rank of {len(store.ranks):,}; to open a rank, show the details of its line",
         *(
             f"{store.ranks[number].title} {MARK}: the others wait "
             f"{format_ns(int(store.skew.caused[store.skew.columns[number]]))} for it in total"

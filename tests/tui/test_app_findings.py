@@ -209,11 +209,11 @@ def test_banner(trace: Trace) -> None:
     report = forms.saved_findings(forms.Scope(trace))
     for width in (10, 40, 200):
         for lines in (1, 3, 30):
-            text = banner(report, width, lines)
+            text = banner(report, width, lines, "2")
             assert text is not None
             assert all(line.cell_len <= width for line in text.split("\n"))
             assert len(text.split("\n")) <= lines
-    assert banner(replace(report, findings=()), 80, 1) is None
+    assert banner(replace(report, findings=()), 80, 1, "2") is None
 
 
 @needs(CORPUS)

@@ -59,7 +59,7 @@ def _row(scene: Scene) -> Row:
     key = key or first_row(scene)
     row = None if key is None else row_of(scene.layout, key)
     if row is None or row.kind is not RowKind.SLICES:
-        raise Refusal("gaps are between slices: ↑ ↓ choose a row that has some")
+        raise Refusal("gaps are between slices: {up} {down} choose a row that has some")
     return row
 
 

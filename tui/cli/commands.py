@@ -92,7 +92,9 @@ READING = (
                 ["--against"], help="Show this run below, step by step, with the changes.", metavar="TRACE"
             ),
             click.Option(["--marks"], help="Add the marks that :save marks wrote to a file.", metavar="FILE"),
-            click.Option(["--search"], help="Mark the slices that match, as / does.", metavar="FILTER"),
+            click.Option(
+                ["--search"], help="Mark the slices that match, as a search does.", metavar="FILTER"
+            ),
             click.Option(["--width"], help="Columns of the printed picture.", type=WholeNumber(20, 1000)),
             click.Option(["--height"], help="Lines of the printed picture.", type=WholeNumber(4, 1000)),
             click.Option(["--fresh"], help="Start with a fresh view, not the saved one.", is_flag=True),

@@ -4,6 +4,8 @@ and the key table of docs/keys.md come from it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -46,7 +48,7 @@ class Command:
     id: str  # names the command in the config file's [keys], on the command line and in bindings
     title: str
     keys: tuple[str, ...]
-    help: str
+    help: str  # names keys of commands as `with_keys` takes them: {search}
     footer: str = ""  # what the footer calls it; empty: not there
     forms: tuple[tuple[str, str], ...] = ()  # what may be typed after its name, and what that does
     is_typed: bool = False  # whether it does nothing without being typed
@@ -137,7 +139,7 @@ GROUPS: Final = (
                 "Go to a time or step",
                 ("g",),
                 "Enter a time (+12.5ms, @µs, 09:28:06.1), step:4 or 4, mark:NAME or #slice",
-                forms=(("TIME", "Go to a time, step, mark or slice number, as with g"),),
+                forms=(("TIME", "Go to a time, step, mark or slice number, as with {go-to}"),),
                 typed="goto",
                 words="jump seek",
             ),
@@ -268,7 +270,7 @@ GROUPS: Final = (
                 ("/",),
                 "Mark matches while you type: nccl cat:kernel dur>1ms lane:… -word",
                 footer="search",
-                forms=(("FILTER", "Mark matches, as with /"),),
+                forms=(("FILTER", "Mark matches, as with {search}"),),
                 words="find grep query",
             ),
             Command("next-hit", "Next hit", ("n",), "Select the next match, in order of time"),
@@ -287,14 +289,15 @@ GROUPS: Final = (
                 "same-value",
                 "All of this value",
                 (),
-                "Pick the selection's name or an argument and search for the same; * in the details too",
+                "Pick the selection's name or an argument and search for the same; "
+                "{same-name} in the details too",
             ),
             Command(
                 "filter",
                 "Filter",
                 (),
                 "Draw only matching slices; alone: all again",
-                forms=(("FILTER", "Draw only matching slices, as with /; alone: all again"),),
+                forms=(("FILTER", "Draw only matching slices, as with {search}; alone: all again"),),
                 is_typed=True,
                 words="only hide slices",
             ),
@@ -763,7 +766,7 @@ MOUSE: Final[tuple[tuple[str, str], ...]] = (
     ("double click", "Zoom to the slice"),
     ("wheel", "Scroll the lanes; over the ruler or with ctrl: zoom around the mouse"),
     ("shift+wheel", "Pan"),
-    ("drag", "Take a stretch of time as the range; f zooms to it"),
+    ("drag", "Take a stretch of time as the range; {focus} zooms to it"),
     ("heading of a table", "Click: sort by this column; again: the other way"),
     ("minimap", "Click: move the view there; drag: set the range"),
 )
@@ -783,6 +786,29 @@ def command(command_id: str) -> Command:
 _BY_ID: Final = {entry.id: entry for entry in COMMANDS}
 
 
+def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the keys of a command, the user's where there are some."""
+    own = remapped.get(entry.id)
+    if own is None:
+        return entry.keys
+    return tuple(key.strip() for key in own.split(",") if key.strip())
+
+
+NAMED: Final = re.compile(r"\{(" + "|".join(re.escape(entry.id) for entry in COMMANDS) + r")\}")
+"""A command as texts name it: `{search}`."""
+
+
+def with_keys(text: str, remapped: Mapping[str, str]) -> str:
+    """Return a text with the first key of each command that it names, or what is typed for one without."""
+
+    def key(match: re.Match[str]) -> str:
+        entry = command(match[1])
+        keys = keys_of(entry, remapped)
+        return key_text(keys[0]) if keys else f":{entry.typed_name}"
+
+    return NAMED.sub(key, text)
+
+
 def commands_table() -> str:
     """Return all commands as a Markdown table, for docs/keys.md."""
     lines = ["| keys | command | what it does |", "|---|---|---|"]
@@ -790,11 +816,13 @@ def commands_table() -> str:
         lines.append(f"| | **{group.task}** | |")
         for entry in group.commands:
             keys = " ".join(_code(key_text(key)) for key in entry.keys) or "palette"
-            lines.append(f"| {keys} | {entry.title} | {entry.help} |")
+            lines.append(f"| {keys} | {entry.title} | {with_keys(entry.help, {})} |")
     lines.append("| | **Mouse** | |")
-    lines.extend(f"| {name} | | {text} |" for name, text in MOUSE)
+    lines.extend(f"| {name} | | {with_keys(text, {})} |" for name, text in MOUSE)
     lines.append("| | **Command line** | |")
-    lines.extend(f"| {_code(':' + name.replace('|', '/'))} | | {text} |" for name, text in LINES)
+    lines.extend(
+        f"| {_code(':' + name.replace('|', '/'))} | | {with_keys(text, {})} |" for name, text in LINES
+    )
     return "\n".join(lines) + "\n"
 
 

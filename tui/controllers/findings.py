@@ -149,7 +149,8 @@ class FindingsController(Controller):
         hint, height = Text(self.app.with_keys(NOTHING_SELECTED), "dim"), pane.size.height
         if findings is None or height < ROOM_FOR_LIST:
             return hint
-        text = banner_text(findings, pane.text_width, height - 2)
+        key = self.app.with_keys("{panel-findings}")
+        text = banner_text(findings, pane.text_width, height - 2, key)
         return hint if text is None else Text.assemble(hint, "\n\n", text)
 
     def chosen(self, message: VirtualTable.RowChosen) -> None:

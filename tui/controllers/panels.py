@@ -155,7 +155,8 @@ class PanelController(Controller):
         from ..panels.details import details_of
 
         trace, session = self.store.trace, self.store.session
-        return details_of(trace, stamps_of(trace, session), thing, session.range, self._states, self._path)
+        details = details_of(trace, stamps_of(trace, session), thing, session.range, self._states, self._path)
+        return details.with_keys(self.app.with_keys)
 
     def know(self, states: DrawnStates | None, path: DrawnPath | None) -> None:
         """Say of collectives how long they wait, of slices what a critical path has of them, if known."""
@@ -193,19 +194,19 @@ class PanelController(Controller):
         row = self._read_report[message.row]
         self.app.say(f"{row.source} {row.what}: {row.text}".strip())
 
-    @does("panel-details", "1")
-    @does("panel-findings", "2")
-    @does("panel-query", "4")
-    def turn_to(self, key: str) -> None:
-        """Show the panel of a key, or the next one of that key."""
+    @does("panel-details", "panel-details")
+    @does("panel-findings", "panel-findings")
+    @does("panel-query", "panel-query")
+    def turn_to(self, command_id: str) -> None:
+        """Show the panel of a command, or the next one of it."""
         panel = self.app.main.query_one(Panel)
-        self.show_or_say(next_panel(key, self.store.session.panel, panel.groups, panel.absent))
+        self.show_or_say(next_panel(command_id, self.store.session.panel, panel.groups, panel.absent))
 
     @does("panel-back")
     def do_panel_back(self) -> None:
         panel, name = self.app.main.query_one(Panel), self.store.session.panel
-        key = next(group.key for group in panel.groups if name in dict(group.panels))
-        self.show_or_say(next_panel(key, name, panel.groups, panel.absent, by=-1))
+        command_id = next(group.command for group in panel.groups if name in dict(group.panels))
+        self.show_or_say(next_panel(command_id, name, panel.groups, panel.absent, by=-1))
 
     def show_or_say(self, name: str) -> None:
         """Show a panel and give it the arrows, or say that there is no room for it."""

@@ -124,7 +124,7 @@ class TableController(Controller):
         """Show the panel of a tab, or the next one of it."""
         if tab.takes_step:
             self._take_step()
-        self.panels.turn_to(tab.key)
+        self.panels.turn_to(f"panel-{tab.name}")
 
     def _show_panel(self, name: str) -> None:
         """Show a panel; the first one of an analysis, where one of them is on show, shows the next."""

@@ -33,7 +33,7 @@ HATCHED = "collective_waiting"
 ENDS = ("; ", ". ", ": ")
 """Where a sentence that is too long may end: what follows adds to it, or gives a reason or a conclusion."""
 
-OFFER_CELLS = len("  Enter: next place")
+OFFER_CELLS = 19
 """Kept free behind a finding with places: its sentence stays the same whether a key offers one or not."""
 
 

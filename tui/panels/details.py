@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -84,6 +84,11 @@ class Details(NamedTuple):
     around: Around = NOTHING_AROUND
     means: str = ""  # what such a slice does, and who says so
     lead: int = 0  # so many fields are asked for first: they stand above chain and arguments
+
+    def with_keys(self, with_keys: Callable[[str], str]) -> Details:
+        """Return them with the user's keys where a value names a command; names of the trace are kept."""
+        fields = (one._replace(value=with_keys(one.value)) if one.names_key else one for one in self.fields)
+        return self._replace(fields=tuple(fields))
 
 
 def details_of(
@@ -269,18 +274,18 @@ def _start_fields(stamps: TimeWriter, thing: Thing) -> list[Field]:
 
 def _flow_fields(trace: Trace, identity: SliceId) -> list[Field]:
     fields = []
-    for label, arrows, key in (
-        ("flow from", trace.flows_in(identity, FLOWS_SHOWN + 1), "b"),
-        ("flow to", trace.flows_out(identity, FLOWS_SHOWN + 1), "o"),
+    for label, arrows, lists in (
+        ("flow from", trace.flows_in(identity, FLOWS_SHOWN + 1), "{launch} lists them"),
+        ("flow to", trace.flows_out(identity, FLOWS_SHOWN + 1), "{kernel} lists them"),
     ):
         for arrow in arrows[:FLOWS_SHOWN]:
-            other = arrow.source if key == "b" else arrow.target
+            other = arrow.source if label == "flow from" else arrow.target
             if other is None:
                 fields.append(Field(label, f"{arrow.category}: its other end is in no slice"))
             else:
                 fields.append(Field(label, f"{name_of(trace, other)} ({arrow.category})", jump_to(other)))
         if len(arrows) > FLOWS_SHOWN:
-            fields.append(Field(label, f"more than {FLOWS_SHOWN}: {key} lists them"))
+            fields.append(Field(label, f"more than {FLOWS_SHOWN}: {lists}", names_key=True))
     return fields
 
 

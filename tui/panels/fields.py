@@ -32,6 +32,7 @@ class Field(NamedTuple):
     label: str
     value: str
     jump: str = ""
+    names_key: bool = False  # whether the value names a command by its id, `{kernel}`, for its key
 
 
 def jump_to(identity: SliceId) -> str:

@@ -24,7 +24,6 @@ ROOMY = 14
 """From this many lines on, the chosen finding is shown in full below the list."""
 LIST_SHARE = 2
 """In such a panel the list takes at most one part in so many of the lines."""
-KEY = "2"
 
 
 class FindingsPane(TablePane):
@@ -101,12 +100,14 @@ def finding_columns(findings: Findings) -> list[ColumnView]:
     ]
 
 
-def banner(findings: Findings, width: int, lines: int) -> Text | None:
-    """Return what the empty panel tells of the findings in so many lines, None where nothing is found."""
+def banner(findings: Findings, width: int, lines: int, key: str) -> Text | None:
+    """Return what the empty panel tells of the findings in so many lines, None where nothing is found; `key`
+    shows all of them.
+    """
     losses = findings.losses
     if not losses:
         return None
-    text_lines = [_line([(f"{KEY} Findings, costliest first", "bold")], width)]
+    text_lines = [_line([(f"{key} Findings, costliest first", "bold")], width)]
     for finding in losses[: lines - 1]:
         text_lines.append(
             _line(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.text import Text
@@ -14,8 +14,9 @@ from textual.widget import AwaitMount, Widget
 from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.registry import ANALYSES, PANELS, TABS
 
+from ..commands.table import command, key_text, keys_of
 from ..draw.glyphs import fit_middle
-from ..keys import said
+from ..keys import NO_KEYS, remapped_in, said
 from ..widgets.bars import GAP, Bar
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane, follow_size
@@ -25,9 +26,9 @@ from .tree import TreePane
 
 
 class TabGroup(NamedTuple):
-    """The panels of one key: pressing it again shows the next of them."""
+    """The panels of one command, whose key shows them: pressed again the next."""
 
-    key: str
+    command: str  # its id; "" for panels that none shows in turn
     short: str  # what the tab is called where there is little room
     panels: tuple[tuple[str, str], ...]  # name and title of each, the first one first
 
@@ -38,10 +39,11 @@ def _group(tab: Tab) -> TabGroup:
         panels.sort(key=lambda panel: "devices" not in PANELS[panel[0]][1].needs)
     if tab.name == "tree":
         panels.append((TREE_SLICES, "Slices"))
-    return TabGroup(tab.key, tab.short, tuple(panels))
+    return TabGroup(f"panel-{tab.name}", tab.short, tuple(panels))
 
 
-SQL_KEY = "4"
+BEFORE_QUERY = ("tree",)
+"""The tabs that stand before that of queries."""
 TREES = tuple(panel.name for row in ANALYSES if row.tab == "tree" for panel in row.panels)
 """Panels that draw a call tree."""
 QUERY = "query"
@@ -49,16 +51,16 @@ QUERY = "query"
 TREE_SLICES = "tree-slices"
 """The panel that lists the slices of a call of such a tree."""
 GROUPS = (
-    TabGroup("1", "Det", (("details", "Details"),)),
-    TabGroup("2", "Find", (("findings", "Findings"), ("problems", "What was read"))),
-    *(_group(tab) for tab in TABS if tab.key < SQL_KEY),
-    TabGroup(SQL_KEY, "SQL", ((QUERY, "Query"),)),
-    *(_group(tab) for tab in TABS if tab.key > SQL_KEY),
-    TabGroup("z", "Hits", (("hits", "Hits"),)),
+    TabGroup("panel-details", "Det", (("details", "Details"),)),
+    TabGroup("panel-findings", "Find", (("findings", "Findings"), ("problems", "What was read"))),
+    *(_group(tab) for tab in TABS if tab.name in BEFORE_QUERY),
+    TabGroup("panel-query", "SQL", ((QUERY, "Query"),)),
+    *(_group(tab) for tab in TABS if tab.name not in BEFORE_QUERY),
+    TabGroup("hits", "Hits", (("hits", "Hits"),)),
     TabGroup("", "", (("legend", "Legend"),)),
 )
-TITLES = {"t": "Table", "3": "Tree"}
-"""Titles of tabs, by key, whose panels show one thing in several ways."""
+TITLES = {"panel-table": "Table", "panel-tree": "Tree"}
+"""Titles of tabs, by command, whose panels show one thing in several ways."""
 LEAST_NAME = 5
 """Characters of the chosen panel's title at least."""
 NO_TABLES = ("details", "findings", "problems", "legend")
@@ -75,12 +77,16 @@ def groups_with(queries: Sequence[str]) -> tuple[TabGroup, ...]:
 
 
 def next_panel(
-    key: str, panel: str, groups: Sequence[TabGroup] = GROUPS, absent: Collection[str] = (), by: int = 1
+    command_id: str,
+    panel: str,
+    groups: Sequence[TabGroup] = GROUPS,
+    absent: Collection[str] = (),
+    by: int = 1,
 ) -> str:
-    """Return the panel that a key shows while another is on show: the first of its group that the trace has
-    something for, or the next such (`by` -1: the one before) where one of the group is on show.
+    """Return the panel that a command shows while another is on show: the first of its group that the trace
+    has something for, or the next such (`by` -1: the one before) where one of the group is on show.
     """
-    names = [name for group in groups if group.key == key for name, _ in group.panels]
+    names = [name for group in groups if group.command == command_id for name, _ in group.panels]
     if panel not in names:
         return _first(names, absent)
     live = [name for name in names if name not in absent or name == panel]
@@ -97,20 +103,22 @@ def tabs(
     all_groups: Sequence[TabGroup] = GROUPS,
     empty: Collection[str] = (),
     hint: str = "",
+    remapped: Mapping[str, str] = NO_KEYS,
 ) -> tuple[Text, ...]:
     """Return the tabs, those of the chosen one's key beside it; where there is little room by short names,
     with the chosen one's name alone, cut if need be, or all by their keys. Those that are `empty`, or of
     which all panels are, are dim; `hint` stands behind them where there is room.
     """
-    groups = [group for group in all_groups if group.key or chosen in dict(group.panels)]
+    groups = [group for group in all_groups if group.command or chosen in dict(group.panels)]
+    keys = [_key(group, remapped) for group in groups]
     at = [chosen in dict(group.panels) for group in groups].index(True)
     for names in (LONG, SHORT, NONE):
-        line = [_tab(group, chosen, names, empty) for group in groups]
+        line = [_tab(group, key, chosen, names, empty) for group, key in zip(groups, keys)]
         gap = GAP if names == LONG else " "
         others = sum(len(tab) + len(gap) for number, tab in enumerate(line) if number != at)
         if others + len(line[at]) <= width:
             break
-        own = _chosen_tab(groups[at], chosen, width - others, empty)
+        own = _chosen_tab(groups[at], keys[at], chosen, width - others, empty)
         if names != LONG and others + len(own) <= width:
             line[at] = own
             break
@@ -127,14 +135,20 @@ LONG, SHORT, NONE = range(3)
 """Which names of tabs are written."""
 
 
-def _tab(group: TabGroup, chosen: str, names: int, empty: Collection[str]) -> Text:
+def _key(group: TabGroup, remapped: Mapping[str, str]) -> str:
+    """Return what stands before a tab: the first key that shows it, and a blank."""
+    keys = keys_of(command(group.command), remapped) if group.command else ()
+    return f"{key_text(keys[0])} " if keys else ""
+
+
+def _tab(group: TabGroup, key: str, chosen: str, names: int, empty: Collection[str]) -> Text:
     titles = dict(group.panels)
     first_title = group.panels[0][1]
     if chosen not in titles:
-        name = (TITLES.get(group.key, first_title), group.short, "")[names]
+        name = (TITLES.get(group.command, first_title), group.short, "")[names]
         style = "dim" if all(panel in empty for panel in titles) else ""
-        return _link(f"{group.key} {name}".rstrip(), _first(list(titles), empty), style)
-    line = Text(f"{group.key} ", "bold")
+        return _link(f"{key}{name}".rstrip(), _first(list(titles), empty), style)
+    line = Text(key, "bold")
     for number, (name, title) in enumerate(titles.items()):
         if number:
             line.append("·", "dim")
@@ -143,13 +157,13 @@ def _tab(group: TabGroup, chosen: str, names: int, empty: Collection[str]) -> Te
     return line
 
 
-def _chosen_tab(group: TabGroup, chosen: str, width: int, empty: Collection[str]) -> Text:
+def _chosen_tab(group: TabGroup, key: str, chosen: str, width: int, empty: Collection[str]) -> Text:
     """Return the chosen panel's tab in so many cells: its name alone, and which of its key it is."""
     names = [name for name, _ in group.panels if name not in empty or name == chosen]
     position = f" {names.index(chosen) + 1}/{len(names)}" if len(names) > 1 else ""
-    room = max(LEAST_NAME, width - len(group.key) - 1 - len(position))
+    room = max(LEAST_NAME, width - len(key) - len(position))
     title = fit_middle(dict(group.panels)[chosen], room).rstrip()
-    return Text(f"{group.key} ", "bold").append_text(_link(title + position, chosen, "reverse bold"))
+    return Text(key, "bold").append_text(_link(title + position, chosen, "reverse bold"))
 
 
 def _link(text: str, name: str, style: str = "") -> Text:
@@ -219,7 +233,9 @@ class Panel(Vertical):
     def _show_tabs(self) -> None:
         for bar in self.query("#tabs").results(Bar):  # gone while the App closes
             bar.pieces = tabs(
-                self._chosen, self.size.width, self.groups, self._empty(), said(self, "{maximise} maximises")
+                *(self._chosen, self.size.width, self.groups, self._empty()),
+                said(self, "{maximise} maximises"),
+                remapped_in(self),
             )
 
     def _empty(self) -> set[str]:

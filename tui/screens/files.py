@@ -18,9 +18,8 @@ from tracelane.core.base.units import format_bytes, format_count
 from tracelane.core.index.captures import ranks_text
 from tracelane.core.index.opening import Gathering
 
-from ..commands.table import COMMANDS, command, key_text
+from ..commands.table import COMMANDS, command, key_text, keys_of
 from ..draw.glyphs import fit_middle
-from ..keys import keys_of
 from ..lanes.look import glyphs
 from ..text.progress import StagePace, drawn_bar
 from ..widgets.bars import Bar, Footer, MessageLine

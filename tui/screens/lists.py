@@ -17,7 +17,7 @@ from textual.widgets import Input
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_bytes
 
-from ..commands.table import GROUPS, MOUSE, ONE_PANEL, FocusedPart
+from ..commands.table import GROUPS, MOUSE, ONE_PANEL, FocusedPart, with_keys
 from ..config import DARK_THEME, Config
 from ..keys import OWN_KEYS, PANE_COMMANDS, keys_text
 from ..themes import THEMES
@@ -76,7 +76,8 @@ def help_rows(remapped: Mapping[str, str]) -> list[HelpRow]:
                     HelpRow(group.task, f":{entry.typed_name} {form}", PALETTE, text, entry.id, words)
                 )
     rows += [HelpRow("Mouse", name, PALETTE, text) for name, text in MOUSE]
-    return [*rows, HelpRow("Times", "Times, as they are typed", PALETTE, READINGS)]
+    rows.append(HelpRow("Times", "Times, as they are typed", PALETTE, READINGS))
+    return [row._replace(help=with_keys(row.help, remapped)) for row in rows]
 
 
 def pane_rows(rows: Sequence[HelpRow], part: FocusedPart) -> list[HelpRow]:

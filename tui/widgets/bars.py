@@ -10,6 +10,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..draw.room import LOW_MESSAGE, MESSAGE_FROM
+from ..keys import said
 
 GAP = "  "
 
@@ -124,4 +125,5 @@ class MessageLine(Widget):
         if self.answer:
             return text
         count = len(self.notices)
-        return text.append("  Esc closes" if count < 2 else f"  Esc closes, {count - 1} more", "dim")
+        closes = said(self, "  {close} closes")
+        return text.append(closes if count < 2 else f"{closes}, {count - 1} more", "dim")

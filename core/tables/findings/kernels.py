@@ -390,7 +390,7 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     "Backward is linked to forward",
     "the trace links backward operators with the forward ones they belong to",
     GUIDE,
-    helps="b and o on a backward operator lead to the forward one and back.",
+    helps="In the viewer :launch and :kernel on a backward operator lead to the forward one and back.",
     kind="note",
 )
 def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:

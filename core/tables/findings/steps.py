@@ -199,7 +199,7 @@ UNITS = (1_000_000, 100_000, 10_000, 1000)
     {"share": 0.1, "least_share": 0.05, "most_share": 0.95},
     helps=(
         "`tracelane critical-path --by name` lists what else it hangs on, `--without NAME` says how long "
-        "it would be; in the viewer shift+→ goes along the path."
+        "it would be; in the viewer :next-segment goes along the path."
     ),
     kind="note",
 )
