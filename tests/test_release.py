@@ -150,6 +150,17 @@ def test_the_version_has_its_changes() -> None:
     assert released and all(re.fullmatch(r"\d+\.\d+\.\d+ \(20\d\d-\d\d-\d\d\)", one) for one in released)
 
 
+def test_a_release_names_its_commit() -> None:
+    """Below the heading of each release stands a commit; where a clone has it, it has that version."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = re.findall(r"^## (\d\S+) \(20.*\)\n\nCommit (\w+)\b", text, re.MULTILINE)
+    assert len(releases) == len(re.findall(r"^## \d\S+ \(20", text, re.MULTILINE)) > 0
+    for version, commit in releases:
+        show = ["git", "-C", str(ROOT), "show", f"{commit}:pyproject.toml"]
+        shown = subprocess.run(show, capture_output=True, encoding="utf-8", check=False)
+        assert shown.returncode or f'version = "{version}"' in shown.stdout
+
+
 def test_a_release_needs_an_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the project's address nothing is packed: an index would show no links and no pictures."""
     if HOME:
