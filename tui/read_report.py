@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tracelane.core.base.units import format_count
+from tracelane.core.read.problem import DAMAGED, UNVERIFIED
 from tracelane.core.trace import SourceInfo
 
 _KINDS: tuple[tuple[str, str], ...] = (
@@ -22,7 +23,7 @@ LOST_TERMS = {"without_time": "without a usable time", "not_objects": "no object
 """Terms of the read report for events that stand in no lane, in words; those that are unreadable are told as
 problems.
 """
-LOSSES = frozenset({"repaired", "oversized", "unreadable", "truncated", "damaged"})
+LOSSES = frozenset({"repaired", "oversized", "unreadable", "truncated", DAMAGED, UNVERIFIED})
 """Kinds of problems that the header speaks of; the others are in the panel only."""
 
 
@@ -52,11 +53,19 @@ def read_report_state(sources: Sequence[SourceInfo]) -> tuple[str, bool]:
         return (f"✓ all {format_count(events)} events read" if events else "no events in it"), True
     parts = []
     for kind in dict.fromkeys(entry[0] for entry in losses):
+        if kind in (DAMAGED, UNVERIFIED):
+            continue
         same = [entry for entry in losses if entry[0] == kind]
         offset = same[0][2]
         where = f" at byte {format_count(offset)}" if offset is not None and len(same) == 1 else ""
         parts.append(f"{format_count(sum(entry[1] for entry in same))} {kind}{where}")
-    return f"{format_count(events)} read, {', '.join(parts)}", False
+    damage = [f"damaged at byte {format_count(at or 0)}: copy it again" for at in _damaged_at(losses)]
+    return f"{format_count(events)} read, {', '.join([*damage, *parts])}", False
+
+
+def _damaged_at(losses: Sequence[tuple[str, int, int | None]]) -> list[int | None]:
+    """Return at which byte of its file the first packed one is damaged."""
+    return [at for kind, _, at in losses if kind in (DAMAGED, UNVERIFIED)][:1]
 
 
 def read_report_rows(sources: Sequence[SourceInfo]) -> list[ReadReportRow]:

@@ -270,6 +270,6 @@ def _ends_read_through(source: Source) -> tuple[bytes, bytes]:
         while data := stream.read(BLOCK):
             first = first or data.lstrip()[:1]
             last = data.rstrip()[-1:] or last
-        return (b"", b"") if stream.damage is not None else (first, last)
+        return (b"", b"") if stream.problems else (first, last)
     finally:
         stream.close()

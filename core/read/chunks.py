@@ -18,8 +18,8 @@ from ..base.errors import Cancelled
 from .batch import Batch
 from .envelope import EnvelopeReader
 from .json_text import Window
-from .problem import Problem
-from .repair import Repair, RepairedEvent, closes_array, learn_habits
+from .problem import CORRUPT, CUT_SHORT, Problem
+from .repair import WRITTEN_SO, Repair, RepairedEvent, closes_array, learn_habits
 from .scan_reference import PAD, NewScanner, Reason, ReferenceScanner, ScanStop, ScanText, ScanWatch
 from .text_source import TextSource
 from .tolerant import Habits
@@ -47,6 +47,8 @@ class ReadChunk(NamedTuple):
     closed: bool  # `end` is behind the bracket that closes the array
     ended: bool  # the text ended
     batch: Batch
+    is_broken: bool = False  # what stands at `end` is what damage of the packed data has left of text
+    in_doubt: bool = False  # some of the text was mended that may be so, too
 
 
 def habits_of(text: TextSource) -> Callable[[int], Habits]:
@@ -78,6 +80,8 @@ class ChunkReader:
         self._chunk_size = chunk_size
         self._longest = longest
         self._buffer = np.zeros(chunk_size + SLACK + LOOK_BEHIND + PAD, np.uint8)
+        self._is_known = True  # that the chunk begins where an event does
+        self._in_doubt = False
         self._repair = Repair(text.read, habits_of(text))  # a method of this object would be a circle
 
     def read(self, number: int, begin: int | None) -> ReadChunk:
@@ -87,6 +91,7 @@ class ChunkReader:
         cell = number * self._chunk_size
         limit = max(cell + self._chunk_size, begin or 0)
         self.scanner.begin()
+        self._is_known, self._in_doubt = begin is not None, False
         if begin is None:
             text = self._load(max(self._source.start, cell - LOOK_BEHIND), limit + SLACK)
             begin = self._event_at(text, cell)
@@ -104,13 +109,20 @@ class ChunkReader:
             if stop.reason is Reason.CLOSED and closes_array(self._source.read(closing, FOLLOWING)):
                 at = closing + 1
                 break
-            at, text = self._go_on(text, stop)
+            going_on = self._go_on(text, stop)
+            if going_on is None:
+                batch = self.scanner.finish(number, self._thread)
+                return ReadChunk(number, begin, closing, False, True, batch, is_broken=True)
+            at, text = going_on
         batch = self.scanner.finish(number, self._thread)
         ended = stop.reason is Reason.LIMIT and text.is_last and stop.at >= text.size
-        return ReadChunk(number, begin, at, stop.reason is Reason.CLOSED, ended, batch)
+        closed = stop.reason is Reason.CLOSED
+        return ReadChunk(number, begin, at, closed, ended, batch, in_doubt=self._in_doubt)
 
-    def _go_on(self, text: ScanText, stop: ScanStop) -> tuple[int, ScanText]:
-        """Do what is to be done where the scanner stopped; return where to scan on, and the text there."""
+    def _go_on(self, text: ScanText, stop: ScanStop) -> tuple[int, ScanText] | None:
+        """Do what is to be done where the scanner stopped; return where to scan on, and the text there. None
+        where reading ends, as the packed data is damaged.
+        """
         at, begin = text.offset + stop.at, text.offset + stop.begin
         if stop.reason is Reason.TEXT:
             if text.size - stop.at <= self._longest:
@@ -124,9 +136,25 @@ class ChunkReader:
             return self._read_oversized(begin)
         return self._mend(begin, text)
 
-    def _mend(self, begin: int, text: ScanText) -> tuple[int, ScanText]:
+    def _is_garbage(self, least: int) -> bool:
+        """Tell whether text that is not sound is what damage has left: the packed data is in doubt so far at
+        least. Where the chunk began at a guess the text may be sound, in the middle of an event: then nothing
+        is inflated to find out.
+        """
+        if self._source.doubt(is_sure=self._is_known) >= least:
+            return True
+        self._in_doubt = self._in_doubt or not self._is_known
+        return False
+
+    def _mend(self, begin: int, text: ScanText) -> tuple[int, ScanText] | None:
         columns = self.scanner.columns
         item, resume = self._repair.mend(begin)
+        if isinstance(item, RepairedEvent):
+            is_garbage = item.why not in WRITTEN_SO and self._is_garbage(CORRUPT)
+        else:
+            is_garbage = self._is_garbage(CORRUPT if item.cut_off else CUT_SHORT)
+        if is_garbage:
+            return None
         if isinstance(item, RepairedEvent):
             end = item.offset + item.length
             self.scanner.writer.write(item.value, item.offset, end, repaired=True)
@@ -140,7 +168,9 @@ class ChunkReader:
             return resume, text  # nearly all of it is still to be read
         return resume, self._load(resume, resume + SLACK)
 
-    def _read_oversized(self, begin: int) -> tuple[int, ScanText]:
+    def _read_oversized(self, begin: int) -> tuple[int, ScanText] | None:
+        if self._is_garbage(CORRUPT):
+            return None
         window = Window(self._source.read, begin, SLACK)
         window.more()
         value, length, problem = read_oversized(window)

@@ -96,7 +96,7 @@ class PacketTrack:
 def perfetto_reader(reader: RawReader) -> RawReader:
     """Return a reader of the JSON text of a trace of Perfetto; its damage says what was passed over."""
     events = PacketEvents()
-    return ConvertedReader(reader, _text(reader, events), events.problem)
+    return ConvertedReader(reader, _text(reader, events), events.problems)
 
 
 def _text(reader: RawReader, events: PacketEvents) -> Iterator[bytes]:
@@ -163,11 +163,11 @@ class PacketEvents:
         known = what in self._passed or len(self._passed) < MOST_REASONS
         self._passed[what if known else "packets for other reasons"] += 1
 
-    def problem(self) -> Problem | None:
+    def problems(self) -> list[Problem]:
         if not self._passed:
-            return None
+            return []
         parts = (f"{count:,} × {what}" if count > 1 else what for what, count in self._passed.most_common(6))
-        return Problem("packets passed over", self._passed.total(), None, "; ".join(parts))
+        return [Problem("packets passed over", self._passed.total(), None, "; ".join(parts))]
 
     def of(self, packet: bytes) -> Iterator[bytes]:
         """Yield the events of a packet; where it cannot be read on, that is counted."""

@@ -20,6 +20,14 @@ class Problem:
     message: str
 
 
+DAMAGED, UNVERIFIED = "damaged", "unverified"
+"""Problems of a file's packed data, whose offsets count the bytes of the file: what follows the damage is not
+read; all was read, but may be wrong.
+"""
+SOUND, CUT_SHORT, CORRUPT = range(3)
+"""What is known of the text of packed data: nothing against it; its end is missing, and with that its
+checksum; some of it is wrong.
+"""
 NO_EVENTS = "no events"
 """The problem of sound JSON without an array of events."""
 

@@ -23,7 +23,7 @@ from .batch_store import BatchStore, store_batch
 from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader, ReadChunk
 from .documents import Documents
 from .envelope import Envelope
-from .problem import NO_EVENTS, Problem, add_counts, merge_problems
+from .problem import CORRUPT, DAMAGED, NO_EVENTS, SOUND, UNVERIFIED, Problem, add_counts, merge_problems
 from .promoted import PromotedTable
 from .scan_native import NativeScanner
 from .scan_reference import NewScanner, ReferenceScanner, ScanWatch
@@ -35,6 +35,7 @@ THREADS_FROM = 16 << 20
 """Smaller sources are read by one thread."""
 POLL_S = 0.02
 """So often it is asked whether the source is still wanted."""
+CUT_THERE = "what comes behind that is not read"
 RELEASE_BEHIND = 1 << 20
 """Inflated text is held so far behind where reading stands: damage is judged by what stands around it."""
 
@@ -131,6 +132,8 @@ class SourceReading:
         ]
         self._events = 0
         self._ahead: int | None = None
+        self._cut: int | None = None
+        """Where reading ended, as packed data is damaged and the text is garbage."""
         self._threads: list[BackgroundThread] = []
         try:
             for reader in self._readers:
@@ -158,14 +161,19 @@ class SourceReading:
         """
         documents = Documents(self._text)
         batches: list[Batch] = []
-        begin, count = documents.next(), 0
+        begin, count = self._next_array(documents), 0
         while begin is not None:
             self._ahead = None
             end, closed = self._read_array(begin, count, batches)
-            begin, count = documents.next(end, closed=closed), count + 1
-        damage = self._text.damage
-        problems = merge_problems([documents.problems, [damage] if damage else []])
-        if not documents.form:
+            if self._cut is not None:
+                break
+            begin, count = self._next_array(documents, end, closed=closed), count + 1
+        problems = merge_problems([documents.problems, self._problems_of_packing()])
+        if not documents.form or (self._cut is not None and not batches):
+            if damage := [one for one in problems if one.kind in (DAMAGED, UNVERIFIED)]:
+                raise UnreadableError(
+                    f"{self._source.path}: no trace events before this: {damage[0].message}"
+                )
             if problems:
                 raise UnreadableError(f"{self._source.path}: no trace events in it")
             problems = (Problem(NO_EVENTS, 1, None, "sound JSON, but without an array of traceEvents"),)
@@ -184,6 +192,25 @@ class SourceReading:
             merge_problems([*(batch.problems for batch in batches), problems]),
             self.decoder,
         )
+
+    def _next_array(self, documents: Documents, end: int = 0, *, closed: bool = False) -> int | None:
+        """Return where the next array may begin; None, too, where what stands before it is garbage."""
+        before = len(documents.problems)
+        begin = documents.next(end, closed=closed)
+        if len(documents.problems) > before and self._text.doubt() == CORRUPT:
+            self._cut = documents.problems[before].offset
+            return None
+        return begin
+
+    def _problems_of_packing(self) -> list[Problem]:
+        """Return what is wrong with packed data; where reading ended for it, where in the file that was."""
+        problems = self._text.problems
+        if self._cut is None:
+            return problems
+        at = self._source.position_on_disk(self._cut)
+        kinds = (DAMAGED, UNVERIFIED)
+        words = f"the compressed data is damaged at byte {at:,} of the file: copy the file again; {CUT_THERE}"
+        return [Problem(DAMAGED, 1, at, words), *(one for one in problems if one.kind not in kinds)]
 
     # -- threads -------------------------------------------------------------------------------------------
 
@@ -222,10 +249,16 @@ class SourceReading:
                     del results[number]
                     again.append(_Job(array, number, begin))
                     break
+                if done.in_doubt and self._text.doubt() > SOUND:
+                    del results[number]
+                    again.append(_Job(array, number, begin))
+                    break
                 del results[number]
                 self._text.release(min([done.end, *running.values()]) - RELEASE_BEHIND)
                 if done.batch.events or done.batch.problems:
                     batches.append(done.batch)
+                if done.is_broken:
+                    self._cut = done.end
                 if done.closed or done.ended:
                     for _ in running:
                         self._result()

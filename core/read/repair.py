@@ -33,6 +33,9 @@ _OPENERS = re.compile(rb"(?:\[\s*+)++")
 _CLOSE_BEHIND = re.compile(rb'[}"]\s*+(\])\s*+(?:,\s*+"[^"\\]{1,100}"\s*+:|\}\s*+(?:[\[{]|\Z)|\Z)')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 CUT_OFF = "an event is cut off by the end of the text"
+NO_NUMBER = "NaN or Infinity, which JSON does not know"
+WRITTEN_SO = frozenset({"", NO_NUMBER})
+"""What is wrong with events that their writer wrote so, whatever happened to the file."""
 
 
 class RepairedEvent(NamedTuple):
@@ -229,7 +232,7 @@ def _fault(text: bytes) -> str:
     if any(_CONTROL.search(token.group()) for token in TOKEN.finditer(text)):
         return "raw control characters in a string"
     if re.search(rb"\b(?:NaN|nan|NAN|[Ii]nf(?:inity)?|INF)\b", text):
-        return "NaN or Infinity, which JSON does not know"
+        return NO_NUMBER
     if re.search(rb'\\(?!["\\/bfnrtu])', text):
         return "escapes that JSON does not know"
     if re.search(rb",\s*[,}\]]", text):

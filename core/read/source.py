@@ -13,14 +13,18 @@ import re
 import stat
 import sys
 import weakref
+import zlib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from .inflate import PREFIX, Openable, RawReader, added_encoding, added_reader, open_packed, utf16_reader
+from .inflate import PREFIX, Openable, RawReader, added_encoding, added_reader, utf16_reader
 from .local_file import LocalFile
+from .packed import is_skippable, open_packed
+from .problem import SOUND, Problem
 from .urls import is_url, shown_url
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""
 SNIFF = 4096
 SPOOL_BLOCK = 1 << 20
+INFLATED_AT_ONCE = 1 << 20
 ROOM = 256 << 20
 """Bytes that a spooled input leaves on the disk."""
 ROOM_EVERY = 64 << 20
@@ -146,10 +151,12 @@ class Source:
         """Offset of the first byte of text: 3 after a byte order mark that is counted, else 0."""
         return self.mark if self.encoding == "utf-8-sig" else 0
 
-    def open(self) -> RawReader:
-        """Open the inflated UTF-8 text, without a byte order mark, which counts in the offset of UTF-8."""
+    def open(self, library: ModuleType | None = None) -> RawReader:
+        """Open the inflated UTF-8 text, without a byte order mark, which counts in the offset of UTF-8.
+        `library`: see `open_packed`.
+        """
         try:
-            reader = open_packed(self.file, self.packing)
+            reader = open_packed(self.file, self.packing, library)
             reader.skip(self.mark)
         except OSError as error:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
@@ -162,6 +169,31 @@ class Source:
         if self.encoding.startswith(PREFIX):
             return added_reader(reader, self.encoding)
         return reader
+
+    def packed_problems(self, cancelled: CancelledCallback = never) -> tuple[list[Problem], int]:
+        """Inflate all of a packed file; return what is wrong with its data, and in how far its text is
+        in doubt. Raises Cancelled.
+        """
+        if self.packing == "plain":
+            return [], SOUND
+        reader = open_packed(self.file, self.packing)
+        try:
+            while reader.read(INFLATED_AT_ONCE):
+                if cancelled():
+                    raise Cancelled
+            return reader.problems, reader.doubt
+        finally:
+            reader.close()
+
+    def position_on_disk(self, offset: int) -> int:
+        """Return how many bytes of the file hold the text before an offset."""
+        reader = self.open(zlib)
+        try:
+            while reader.offset < offset and reader.read(min(INFLATED_AT_ONCE, offset - reader.offset)):
+                pass
+            return reader.position_on_disk()
+        finally:
+            reader.close()
 
     def close(self) -> None:
         """Hold the file no longer; reading it opens it again."""
@@ -273,12 +305,12 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
         try:
             reader = open_packed(file, packing)
             text = reader.read(SNIFF)
-            damage = reader.damage
+            problems = reader.problems
             reader.close()
         except UnreadableError as error:
             raise UnreadableError(f"{name}: {error}") from error
         if not text:
-            raise UnreadableError(f"{name}: {damage.message if damage else 'holds nothing'}")
+            raise UnreadableError(f"{name}: {problems[0].message if problems else 'holds nothing'}")
         if (inner := _packing_of(text)) != "plain":
             raise UnreadableError(f"{name}: is packed twice, {inner} in {packing}: unpack it once")
     encoding, mark = _encoding(text)
@@ -288,6 +320,8 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
 
 
 def _packing_of(head: bytes) -> str:
+    if is_skippable(head):
+        return "zstd"
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "plain")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.arrays import U8
 from ..base.errors import Cancelled
 from ..base.threads import LOOK_S, BackgroundThread
-from .problem import Problem
+from .problem import SOUND, Problem
 from .source import Source
 
 PIECE = 1 << 20
@@ -30,9 +30,15 @@ class TextSource:
         self._source = source
 
     @property
-    def damage(self) -> Problem | None:
-        """What was wrong with the compressed data, once it has been met."""
-        return None
+    def problems(self) -> list[Problem]:
+        """What was wrong with the packed data, and what was passed over, as far as it has been met."""
+        return []
+
+    def doubt(self, *, is_sure: bool = True) -> int:
+        """Tell in how far the text of packed data is in doubt; where `is_sure`, all of it is inflated once to
+        know.
+        """
+        return SOUND
 
     def read_into(self, buffer: U8, offset: int) -> int:
         """Fill `buffer` with the text at `offset`; return how much there was, less only at its end. Raises
@@ -76,11 +82,24 @@ class InflatedText(TextSource):
         self._ended = self._closed = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
+        self._verifying = threading.Lock()
+        self._verdict: tuple[list[Problem], int] | None = None
         self._thread = BackgroundThread(self._inflate)
 
     @property
-    def damage(self) -> Problem | None:
-        return self._stream.damage
+    def problems(self) -> list[Problem]:
+        own = self._stream.problems
+        return own if self._verdict is None else [*own, *(one for one in self._verdict[0] if one not in own)]
+
+    def doubt(self, *, is_sure: bool = True) -> int:
+        if self._verdict is not None:
+            return self._verdict[1]
+        if self._ended or not is_sure:
+            return self._stream.doubt
+        with self._verifying:
+            if self._verdict is None:
+                self._verdict = self._source.packed_problems(lambda: self._closed)
+            return self._verdict[1]
 
     def _inflate(self) -> None:
         try:

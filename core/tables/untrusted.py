@@ -27,6 +27,7 @@ from ..index.format import LaneRole, RowKind
 from ..index.store import Index
 from ..query.lookup import lanes_of, processes_of, started_by
 from ..query.lost import StartingCalls, starting_calls, untimed_work
+from ..read.problem import UNVERIFIED
 from ..trace.devices import Device, device_title, devices
 from .frame_columns import NEVER
 from .schema import Column, TableSchema
@@ -43,7 +44,7 @@ one of it, while this share of the calls made meanwhile is lost.
 LATE = np.iinfo(np.int64).max
 CAPTURE_END = "Record Window End"
 OTHER_PROBLEMS = frozenset(
-    {"unreadable", "repaired", "oversized", "clamped time", "broken envelope", "no events"}
+    {"unreadable", "repaired", "oversized", "clamped time", "broken envelope", "no events", UNVERIFIED}
 )
 """Problems of a file that is not cut off for them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,11 +80,14 @@ def aiu(events: Sequence[Event]) -> list[Event]:
     return [{**one, "cat": names.get(one["cat"], one["cat"])} if "cat" in one else one for one in events]
 
 
-def doctor(path: Path, events: Sequence[Any], text: str | None = None, **envelope: Any) -> Tables:
-    """Return what the doctor says of events, or of the text of a whole file."""
+def doctor(
+    path: Path, events: Sequence[Any], text: str | None = None, data: bytes = b"", **envelope: Any
+) -> Tables:
+    """Return what the doctor says of events, or of the text or bytes of a whole file."""
     path.mkdir(parents=True, exist_ok=True)
     file = path / "t.json"
-    file.write_text(text if text is not None else json.dumps({**envelope, "traceEvents": list(events)}))
+    written = text if text is not None else json.dumps({**envelope, "traceEvents": list(events)})
+    file.write_bytes(data or written.encode())
     return analyse_doctor(Scope(open_trace(file, index_dir=path / "index")))
 
 
@@ -141,6 +145,10 @@ CASES_OF_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "unreadable": (
         {"text": text_of(S).replace('{"ph": "i"', BAD + '{"ph": "i"', 1)},
         {"text": text_of(S).replace('{"ph": "i"', "\n\n" + '{"ph": "i"', 1)},
+    ),
+    "damaged": (
+        {"data": gzip.compress(text_of(S).encode())[:-8] + bytes(8)},
+        {"data": gzip.compress(text_of(S).encode()) + bytes(8)},
     ),
     "truncated": ({"text": text_of(S)[:-40]}, {"text": text_of(S) + "\n\n"}),
     "repaired": (

@@ -39,7 +39,7 @@ def json_of(data: bytes) -> tuple[bytes, str]:
     parts = []
     while part := reader.read(1 << 20):
         parts.append(part)
-    return b"".join(parts), reader.damage.message if reader.damage else ""
+    return b"".join(parts), "; ".join(one.message for one in reader.problems)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -280,10 +280,10 @@ def events_of(path: Path) -> tuple[list[dict[str, Any]], str]:
     parts = []
     while part := stream.read(1000):
         parts.append(part)
-    damage = stream.damage
+    problems = stream.problems
     stream.close()
     events: list[dict[str, Any]] = json.loads(b"".join(parts))["traceEvents"]
-    return events, damage.message if damage else ""
+    return events, problems[0].message if problems else ""
 
 
 @pytest.mark.parametrize("name", CASES)

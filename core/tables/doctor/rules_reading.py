@@ -13,6 +13,7 @@ from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
+from ...read.problem import DAMAGED, UNVERIFIED
 from ...trace.devices import devices, lane_categories
 from ..rule_threshold import OWN, Limits
 from ..untrusted import capture_ends, damage
@@ -65,9 +66,21 @@ UNREADABLE = _counted(
     distorts="what was recorded last: steps, ends of long slices, names of lanes are missing",
 )
 def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
-    kinds = damage(recording.index)
+    kinds = [kind for kind in damage(recording.index) if kind != DAMAGED]
     evidence = tuple(exhibit for kind in kinds for exhibit in _problems(recording, kind))
     return Diagnosis(len(evidence), "the file is cut off or damaged", evidence)
+
+
+@DoctorRule(
+    "damaged",
+    "error",
+    "the compressed data is damaged: its end is missing, or its checksum is another",
+    FORMAT,
+    distorts="everything from the damage on: copy the file again",
+)
+def damaged(recording: Recording, limits: Limits) -> Diagnosis | None:
+    evidence = tuple(exhibit for kind in (DAMAGED, UNVERIFIED) for exhibit in _problems(recording, kind))
+    return Diagnosis(len(evidence), "the compressed data is damaged: copy the file again", evidence)
 
 
 REPAIRED = _counted(

@@ -1,0 +1,140 @@
+"""Where gzip, zip or zstd find packed data damaged, tracelane says so; what stands behind the damage is not
+counted as read.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpus import thinned
+from tests.packings import PACKINGS, damaged, outside_error, zip_of
+from tests.tui.cli_process import tracelane_here
+from tracelane.core.base.errors import UnreadableError
+from tracelane.core.read.batch_store import BatchStore
+from tracelane.core.read.packed import open_packed
+from tracelane.core.read.problem import DAMAGED, UNVERIFIED
+from tracelane.core.read.reader import ReadOptions, ReadResult, SourceReading
+from tracelane.core.read.source import open_source
+
+EVENTS = [
+    {"ph": "X", "name": f"op{i * 7919 % 1000}", "pid": 1, "tid": 1, "ts": i * 10, "dur": i % 9}
+    | {"args": {"note": f"{i * 2654435761 % (1 << 32):08x}"}}
+    for i in range(900)
+]
+TEXT = json.dumps({"traceEvents": EVENTS}, separators=(",", ":")).encode()
+SAYS = {DAMAGED, UNVERIFIED}
+
+
+def read(path: Path, chunk_size: int = 1 << 24) -> ReadResult:
+    with BatchStore(path.parent) as store:
+        options = ReadOptions(chunk_size=chunk_size, threads=2)
+        with SourceReading(open_source(path), store, options) as reading:
+            return reading.read()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", thinned(PACKINGS, 2))
+def test_what_a_tool_finds_damaged_is_said(name: str, tmp_path: Path) -> None:
+    """Over random damage: where the packing's own test fails, reading says so or refuses the file in one
+    line, and counts no more events than there were.
+    """
+    kind, pack = PACKINGS[name]
+    path = tmp_path / f"t.json.{kind}"
+    path.write_bytes(pack(TEXT))
+    assert not outside_error(kind, path.read_bytes())
+    assert not SAYS & {one.kind for one in read(path).problems} and read(path).events == len(EVENTS)
+    chance = random.Random(name)
+    told = 0
+    for _ in range(120):
+        data = damaged(pack(TEXT), chance)
+        path.write_bytes(data)
+        error = outside_error(kind, data)
+        told += bool(error)
+        try:
+            result = read(path, chance.choice((1 << 24, 4096)))
+        except UnreadableError as refusal:
+            assert "\n" not in str(refusal)
+            continue
+        problems = [one for one in result.problems if one.kind in SAYS]
+        assert problems or not error, (error, data)
+        assert all(one.offset is not None and 0 <= one.offset <= len(data) for one in problems)
+        assert result.events <= len(EVENTS)
+    assert told > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gzip", "zip", "zstd, checksum"])
+def test_nothing_behind_the_damage_is_read(name: str, tmp_path: Path) -> None:
+    """Four bytes overwritten anywhere: what is read is the begin of what was there, however it is cut."""
+    kind, pack = PACKINGS[name]
+    sound, path = pack(TEXT), tmp_path / f"t.json.{kind}"
+    chance = random.Random(7)
+    for _ in range(40):
+        at = chance.randrange(100, len(sound) - 200)
+        path.write_bytes(sound[:at] + chance.randbytes(4) + sound[at + 4 :])
+        counted = set()
+        for chunk_size in (1 << 24, 4096, 700):
+            try:
+                result = read(path, chunk_size)
+            except UnreadableError:
+                counted.add(0)
+                continue
+            assert not result.counts.get("unreadable") and not result.counts.get("repaired")
+            counted.add(result.events)
+        assert len(counted) == 1, counted
+
+
+@pytest.mark.parametrize("method", [0, 8])
+def test_a_zip_with_another_checksum_is_read_whole(method: int, tmp_path: Path) -> None:
+    """All of the text is there, though the archive's checksum is another, and that is said."""
+    path = tmp_path / "t.zip"
+    data = zip_of(TEXT, method)
+    checksum = zlib.crc32(TEXT).to_bytes(4, "little")
+    path.write_bytes(data.replace(checksum, bytes(4)))
+    result = read(path)
+    assert result.events == len(EVENTS) and {one.kind for one in result.problems} == {UNVERIFIED}
+
+
+def test_text_does_not_depend_on_how_it_is_read(tmp_path: Path) -> None:
+    """Damaged data gives the same text and says the same in steps of any size."""
+    chance = random.Random(3)
+    for kind, pack in (PACKINGS[name] for name in ("gzip, members", "zip", "zip, stored", "zstd, frames")):
+        path = tmp_path / f"t.{kind}"
+        for _ in range(12):
+            path.write_bytes(damaged(pack(TEXT), chance))
+            results: list[Any] = []
+            for step in (1 << 20, 4096, 999):
+                try:
+                    packing = {"gz": "gzip", "zst": "zstd"}.get(kind, kind)
+                    reader = open_packed(path, packing)
+                except UnreadableError as error:
+                    results.append(str(error))
+                    continue
+                parts = []
+                while part := reader.read(step):
+                    parts.append(part)
+                results.append((b"".join(parts), reader.problems, reader.doubt))
+                reader.close()
+            assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.slow
+def test_info_doctor_and_the_picture_say_it(tmp_path: Path) -> None:
+    """Each names the byte of the file at which it is damaged, and that it is to be copied again."""
+    path = tmp_path / "t.json.gz"
+    data = PACKINGS["gzip"][1](TEXT)
+    at = len(data) // 2
+    path.write_bytes(data[:at] + b"\xff\xff\xff\xff" + data[at + 4 :])
+    (problem,) = read(path).problems
+    assert problem.kind == DAMAGED and problem.offset is not None and at - 300 < problem.offset < at + 300
+    where = ("--index-dir", str(tmp_path / "index"))
+    for command in (("info",), ("doctor",), ("view",)):
+        said = tracelane_here(*command, str(path), *where)
+        words = said.stdout + said.stderr
+        assert f"damaged at byte {problem.offset:,}" in words and "again" in words, command
