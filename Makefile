@@ -13,8 +13,10 @@ TESTERS ?= 3
 # tester would compile all tests anew, and each process that a test starts all of the program.
 BYTECODE := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(CURDIR)/.pytest_cache/bytecode"
 PYTEST := $(BYTECODE) $(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
-# What `make mutation` tries: "--most 40 --seed 1 FILE[:LINE] …".
+# What `make mutation` tries: "--since main", "--most 40 --seed 1 2", "FILE[:LINE] …".
 MUTATION ?=
+# What `make size` compares with: a commit.
+SINCE ?=
 # What `make bench` measures, and how: TRACE=path, BENCH="--size 1e8 --only frames"; made traces without.
 TRACE ?=
 BENCH ?=
@@ -29,7 +31,7 @@ PLATFORM ?=
 TESTS ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test test-fast test-corpus test-flaky test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz mutation docs bench wheels bundle release screenshots pages clean
+.PHONY: help setup native demo test test-fast test-corpus test-flaky test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz mutation size docs bench wheels bundle release screenshots pages clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/ .*:[^#]*## |:[^#]*## /\t/' | expand -t 14
@@ -98,8 +100,11 @@ fuzz: $(NATIVE)  ## look for input that breaks something, FUZZ_SECONDS with each
 	  echo $$fuzzer; $(BIN)/python -m tests.fuzz.$$fuzzer $(FUZZ_SECONDS) $(FUZZ_SEED) || exit 1; \
 	done
 
-mutation: $(NATIVE)  ## change single operators of some files and list what no test notices: MUTATION="--most 40"
+mutation: $(NATIVE)  ## change single operators and list what no test notices: MUTATION="--since main" or "--seed 7"
 	@$(BIN)/python -m tests.mutation $(MUTATION)
+
+size: $(STAMP)  ## print how large each room is, and what changed since a commit: SINCE=COMMIT
+	@$(BIN)/python -m tests.size $(if $(SINCE),--since $(SINCE))
 
 docs: $(STAMP)  ## build the documents as a site with search: build/site
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
