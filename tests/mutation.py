@@ -1,36 +1,53 @@
-"""Change single operators and numbers of some files, and list the changes that their tests do not notice.
+"""Change single operators and numbers of core and tui, and list the changes that no test notices.
 
-    python -m tests.mutation [--most 40] [--seed 1] [FILE[:LINE] …]
+    python -m tests.mutation [--seed 1 2 …] [--most 40] [--since COMMIT | FILE[:LINE] …] [--record]
 
-Each survivor is a question: is a test missing, or does the line not matter? Of a line all changes are tried.
+Without --since and files, places are drawn all over core and tui. A place is drawn by a hash of its line and
+the seed, not by its number: what is drawn stays the same while other lines change. Each change is tried in a
+copy of the tree, by the test files that import its file, directly or through others: the nearest first, the
+fast tests before the slow ones, until one fails or `--seconds` of processor time are spent. No corpus lies
+beside a copy.
+
+--record runs the fast tests once and keeps which lines each of them runs. As long as a file is as it was,
+of the fast tests only those that run the changed line are tried, and test files newer than the record. It
+pays from some twenty changes on.
+
+Each survivor is a question: is a test missing, or does the place not matter? What cannot matter goes, with
+the reason, into `EQUIVALENT` of tests/equivalent.py; it is drawn too, and counted apart.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
+import json
+import multiprocessing
 import os
-import random
+import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from coverage import CoverageData
+
+from tests.equivalent import EQUIVALENT
+from tests.importers import Importers
 
 ROOT = Path(__file__).resolve().parent.parent
-_OF_RULES = tuple(f"tests/core/test_findings{room}.py" for room in ("_rules", "", "_patterns"))
-TESTS: Mapping[str, tuple[str, ...]] = {
-    "tui/draw/layout.py": tuple(f"tests/tui/test_{room}.py" for room in ("layout", "hierarchy", "against")),
-    "core/tables/schema.py": ("tests/core/test_table.py", "tests/core/test_registry.py"),
-    "core/tables/frames.py": ("tests/core/test_table.py", "tests/tui/test_cli_tables.py"),
-    "core/tables/rule_threshold.py": ("tests/core/test_findings_rules.py",),
-    "core/tables/findings/gaps.py": _OF_RULES,
-    "core/tables/findings/steps.py": (*_OF_RULES, "tests/tui/test_cli_patterns.py"),
-}
-"""File -> the tests that speak of it."""
-SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
+SWAPS: Mapping[type[Any], type[Any]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
@@ -42,136 +59,371 @@ SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
-    "tui/draw/layout.py": {
-        ("lane: int = -1", "2"): "any number below 0 is no lane",
-        ("if first >= last:", "first > last"): "no line lies between equal ones",
-        ("is_last = ", "3"): "the blocks of a process follow one another",
-        ("depths=(0,)", "1"): "a line that is alone is found at any depth",
-    },
-    "core/tables/frames.py": {
-        ("columns[texts[0]].key: 0", "1"): "of equal ranks the first text is first anyway",
-        ("len(ranks) + 1", "2"): "any rank behind all others is the last",
-        ("abs(value) < SMALL", "abs(value) <= SMALL"): "0.001 is written the same in both ways",
-    },
-    "core/tables/findings/gaps.py": {
-        ("floor = max(", "2"): "a floor of 1 ns, as of 2 ns, only keeps gaps of no length out",
-        ("is_far = ", "1"): "nothing is below 1",
-        ("is_far = ", "2"): "it matters where a gap of 5 to 9 ns is 4 % of the time looked at",
-        ("rest = int(np.delete(length, long)", "1"): "there are always other gaps",
-    },
-    "core/tables/findings/steps.py": {
-        ("inside = ", "first > host.starts[here]"): "an operator at the start is not late",
-        ("inside = ", "first <= host.ends[here]"): "one at the end leaves nothing, which is too late",
-        ("if compiled <= eager", "compiled < eager"): "what costs nothing is not listed",
-        ("if slow <= quick", "slow < quick"): "what costs nothing is not listed",
-    },
-}
-"""File -> (a part of its line, what stands there instead) -> why nobody can tell the two apart."""
+FAST, SLOW = "not slow and not corpus", "slow and not corpus"
+STAGES = ((FAST, slice(0, 5), 0.3), (FAST, slice(5, 40), 0.4), (SLOW, slice(0, 10), 0.3))
+"""Which tests are tried after one another: of which of the nearest files, and with which part of the time."""
+MOST_TESTS, MOST_OF_A_FILE = 40, 8
+"""How many of the tests that run a line are tried, and how many of one file: others tell little more."""
+RECORD = ROOT / ".pytest_cache" / "mutation"
 ENDLESS_S = 600
-"""A change after which tests take longer is one that they notice."""
+"""A change after which the tests of a stage take longer is one that they notice."""
+TEST_S = 100
+"""So is one after which a single test takes longer."""
+HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+MOST_MEMORY = 6 << 30
+"""What a process of tests may take: a change may make a loop endless."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One operator or number of a file that is another."""
+    """One operator or number of a file that is another; `number` counts the nodes as `ast.walk` does."""
 
     file: str
     line: int
+    lines: range  # of the statement, none where it runs when the file is imported
+    number: int
     before: str
     after: str
-    text: str  # of the whole file
+    text: str  # of its line
+    same: int  # changes of the same words before it in the file
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.before}  ->  {self.after}"
 
+    def rank(self, seed: int) -> bytes:
+        """Return what orders the changes for a seed, the same wherever its line stands."""
+        words = (seed, self.file, self.text, self.before, self.after, self.same)
+        return hashlib.sha256("\0".join(map(str, words)).encode()).digest()
+
+    def reason(self) -> str:
+        """Return why nobody can tell the change, "" where somebody might."""
+        rows = EQUIVALENT.get(self.file, {}).items()
+        return next((why for (part, after), why in rows if part in self.text and after == self.after), "")
+
 
 def changes_of(file: str) -> list[Change]:
-    """Return all changes of a file but those known to matter to nobody."""
+    """Return all changes of a file."""
     text = (ROOT / file).read_text(encoding="utf-8")
-    count = sum(1 for _ in ast.walk(ast.parse(text)))
-    changes = [change for number in range(count) if (change := _changed(file, text, number)) is not None]
-    known, lines = EQUIVALENT.get(file, {}), text.splitlines()
-    return [
-        one
-        for one in changes
-        if not any(part in lines[one.line - 1] and after == one.after for part, after in known)
+    tree, changes, times = ast.parse(text), list[Change](), Counter[tuple[str, ...]]()
+    texts, statements = text.splitlines(), _lines_of_statements(tree)
+    for number, node in enumerate(ast.walk(tree)):
+        if _can_change(node):
+            before = ast.unparse(node)
+            _change(node, 1)
+            line = node.lineno  # type: ignore[attr-defined]
+            words = (texts[line - 1].strip(), before, ast.unparse(node))
+            _change(node, -1)
+            lines = statements.get(id(node), range(0))
+            changes.append(Change(file, line, lines, number, before, words[2], words[0], times[words]))
+            times[words] += 1
+    return changes
+
+
+def _lines_of_statements(tree: ast.Module) -> dict[int, range]:
+    """Return the lines of the innermost statement of each node of a function's body, by its id."""
+    lines = dict[int, range]()
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for statement in (each for body in function.body for each in ast.walk(body)):
+                if isinstance(statement, ast.stmt):
+                    inner = getattr(statement, "body", None)
+                    last = inner[0].lineno - 1 if inner else statement.end_lineno or statement.lineno
+                    here = range(statement.lineno, max(last, statement.lineno) + 1)
+                    lines |= {id(node): here for node in ast.walk(statement)}
+    return lines
+
+
+def _can_change(node: ast.AST) -> bool:
+    if isinstance(node, ast.Compare):
+        return type(node.ops[0]) in SWAPS
+    if isinstance(node, ast.BinOp | ast.BoolOp):
+        return type(node.op) in SWAPS
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def _change(node: ast.AST, step: int) -> None:
+    """Change a node in its place: a number by a step, an operator to its neighbour and, next, back."""
+    if isinstance(node, ast.Compare):
+        node.ops[0] = SWAPS[type(node.ops[0])]()
+    elif isinstance(node, ast.BinOp | ast.BoolOp):
+        node.op = SWAPS[type(node.op)]()
+    elif isinstance(node, ast.Constant):
+        node.value += step  # type: ignore[operator]
+
+
+def changed_text(change: Change) -> str:
+    """Return the text of a file with its change, without its comments."""
+    tree = ast.parse((ROOT / change.file).read_text(encoding="utf-8"))
+    _change(next(node for number, node in enumerate(ast.walk(tree)) if number == change.number), 1)
+    return ast.unparse(tree)
+
+
+def lines_since(commit: str) -> dict[str, set[int]]:
+    """Return the lines of core and tui that are new or other since a commit, by file."""
+    command = ["git", "diff", "--unified=0", "--no-color", "--no-ext-diff", commit, "--", "core", "tui"]
+    diff = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True)
+    lines, file = dict[str, set[int]](), ""
+    for line in diff.stdout.splitlines():
+        if line.startswith("+++ "):
+            file = line.removeprefix("+++ b/")
+        elif (hunk := HUNK.match(line)) and file.endswith(".py"):
+            first, length = int(hunk[1]), int(hunk[2] or 1)
+            lines.setdefault(file, set()).update(range(first, first + length))
+    return lines
+
+
+@dataclass(eq=False)
+class Budget:
+    """A plugin of pytest: ends the tests when a time of the processor is spent, notes the first failure."""
+
+    seconds: float
+    failure: str = ""
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.failure = self.failure or report.nodeid
+
+    def pytest_collectreport(self, report: Any) -> None:
+        self.pytest_runtest_logreport(report)
+
+    def pytest_runtest_teardown(self, item: Any) -> None:
+        if sum(os.times()[:4]) > self.seconds:
+            item.session.shouldstop = "the time is spent"
+
+
+def run_tests(home: Path, tests: Sequence[str], marks: str, seconds: float, answers: Any) -> None:
+    """Run tests of a copy of the tree, in a process of their own; send which failed, "" if none did."""
+    silence = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(silence, stream)
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    os.setpgid(0, 0)  # what the tests start ends with them
+    os.chdir(home)
+    folders = [str(home), str(home / "src")]
+    sys.path[:] = folders + [folder for folder in sys.path if Path(folder or ".").resolve() != ROOT]
+    os.environ |= {"PYTHONPATH": os.pathsep.join(folders), "CI": "1"}
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(home / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "tracelane")]:
+        del sys.modules[name]
+    import pytest
+
+    options = ["-x", "-q", "-m", marks, f"--timeout={TEST_S}", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    budget = Budget(sum(os.times()[:4]) + seconds)
+    code = pytest.main([*options, f"--rootdir={home}", *tests], plugins=[budget])
+    failed = budget.failure or ("" if code in (0, 2, 5) else f"pytest ended with {code}")
+    answers.send(failed)
+    os.killpg(0, signal.SIGKILL)
+
+
+class Copies:
+    """Copies of the tree, one for each change that is tried at a time, and the processes that try them."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["pytest", "hypothesis", "numpy", "textual.pilot", "click"])
+        self.homes: SimpleQueue[Path] = SimpleQueue()
+        self.times = count(1)
+        for each in range(number):
+            self.homes.put(_copy_of_tree(folder / str(each)))
+
+    def failure(self, tests: Sequence[str], marks: str, seconds: float, change: Change | None = None) -> str:
+        """Return which of some tests fails first after a change, "" where none does."""
+        home = self.homes.get()
+        try:
+            if change is not None:
+                self._write(home, change.file, changed_text(change))
+            return self._run(home, tests, marks, seconds)
+        finally:
+            if change is not None:
+                self._write(home, change.file, (ROOT / change.file).read_text(encoding="utf-8"))
+            self.homes.put(home)
+
+    def _write(self, home: Path, file: str, text: str) -> None:
+        """Write a file with a time of its own: compiled code is looked up by it, in whole seconds."""
+        target, second = home / file, next(self.times)
+        target.write_text(text, encoding="utf-8")
+        os.utime(target, (second, second))
+
+    def _run(self, home: Path, tests: Sequence[str], marks: str, seconds: float) -> str:
+        receiver, sender = self.context.Pipe(duplex=False)
+        process = self.context.Process(target=run_tests, args=(home, tests, marks, seconds, sender))
+        process.start()
+        sender.close()
+        try:
+            return str(receiver.recv()) if receiver.poll(ENDLESS_S) else f"more than {ENDLESS_S} s"
+        except EOFError:
+            return "the process of the tests ended"
+        finally:
+            if process.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.join()
+
+
+def _copy_of_tree(home: Path) -> Path:
+    """Copy what git knows or would, and the compiled core; return the folder."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    native = [path.relative_to(ROOT).as_posix() for path in (ROOT / "core" / "native").glob("*.so")]
+    links = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "src" / "tracelane").iterdir()
+        if path.is_symlink()
     ]
+    for name in filter(None, dict.fromkeys([*names, *native, *links])):
+        if os.path.lexists(ROOT / name):
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, home / name, follow_symlinks=False)
+    return home
 
 
-def _changed(file: str, text: str, number: int) -> Change | None:
-    """Change one node of a file, as `ast.walk` numbers them; None where it has nothing to change."""
-    tree = ast.parse(text)
-    node = next(each for at, each in enumerate(ast.walk(tree)) if at == number)
-    before = ast.unparse(node)  # type: ignore[attr-defined]
-    if not _change(node):
-        return None
-    after: str = ast.unparse(node)  # type: ignore[attr-defined]
-    return Change(file, node.lineno, before, after, ast.unparse(tree))  # type: ignore[attr-defined]
+class Record:
+    """Which fast tests run which lines, and of which texts that was seen; empty before the first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = CoverageData(str(folder / "lines"))
+        known = folder / "hashes.json"
+        self.hashes: dict[str, str] = json.loads(known.read_text("utf-8")) if known.is_file() else {}
+        self.lines = dict[str, dict[int, list[str]]]()
+        if self.hashes:
+            self.data.read()
+
+    def is_as_seen(self, file: str) -> bool:
+        return self.hashes.get(file) == _hash_of(ROOT / file)
+
+    def tests_of(self, change: Change) -> set[str]:
+        """Return the tests that run the statement of a change; none where the record cannot tell."""
+        if not change.lines or not self.is_as_seen(change.file):
+            return set()
+        if change.file not in self.lines:
+            measured = (name for name in self.data.measured_files() if name.endswith(f"/{change.file}"))
+            self.lines[change.file] = self.data.contexts_by_lineno(next(measured, ""))
+        tests = self.lines[change.file]
+        return {test.partition("|")[0] for line in change.lines for test in tests.get(line, ())} - {""}
 
 
-def _change(node: ast.AST) -> bool:
-    """Change a node in its place: a number by 1, an operator to its neighbour; tell whether it can be."""
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        node.value += 1
-    elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
-        node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[assignment]
-    elif isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPS:
-        node.op = SWAPS[type(node.op)]()  # type: ignore[assignment]
-    else:
-        return False
-    return True
+def record_lines(home: Path, jobs: int) -> None:
+    """Run the fast tests in a copy of the tree, and keep which lines each of them runs."""
+    RECORD.mkdir(parents=True, exist_ok=True)
+    hashes = {
+        path.relative_to(ROOT).as_posix(): _hash_of(path)
+        for folder in ("core", "tui", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    (RECORD / "lines").unlink(missing_ok=True)
+    options = ["-m", FAST, "-n", str(jobs), "--dist", "worksteal", "-p", "no:cacheprovider"]
+    coverage = ["--cov=core", "--cov=tui", "--cov-context=test", "--cov-report="]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(home), str(home / "src"))),
+        "COVERAGE_FILE": str(RECORD / "lines"),
+        "CI": "1",
+    }
+    command = [sys.executable, "-m", "pytest", *options, *coverage]
+    subprocess.run(command, cwd=home, env=environment, check=False)
+    (RECORD / "hashes.json").write_text(json.dumps(hashes), "utf-8")
 
 
-def survives(home: Path, file: str, text: str) -> bool:
-    """Tell whether the tests of a file pass with another text of it, in a copy of the code."""
-    target = home / "tracelane" / file
-    before = target.read_text(encoding="utf-8")
-    target.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *TESTS[file]]
-    environment = {**os.environ, "PYTHONPATH": f"{home}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, timeout=ENDLESS_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        target.write_text(before, encoding="utf-8")
-    return done.returncode == 0
+def _hash_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="*", metavar="FILE[:LINE]", help=f"of {', '.join(TESTS)}; all")
-    parser.add_argument("--most", type=int, default=40, help="changes that are tried, drawn by chance")
-    parser.add_argument("--seed", type=int, default=1)
+@dataclass(frozen=True)
+class Trial:
+    """What tries changes: copies of the tree, who imports what, the record, the processor time for each."""
+
+    copies: Copies
+    importers: Importers
+    record: Record
+    seconds: float
+
+    def noticed_by(self, change: Change) -> str:
+        """Return the test that notices a change, "" where none does in the time."""
+        return next(filter(None, self._failures(change)), "")
+
+    def _failures(self, change: Change) -> Iterator[str]:
+        files = self.importers.tests_of(change.file)
+        stages = [(marks, files[part], share) for marks, part, share in STAGES]
+        tests = self.record.tests_of(change)
+        if tests:
+            near = [test for file in files for test in sorted(tests) if test.partition("::")[0] == file]
+            newer = [file for file in files if not self.record.is_as_seen(file)]
+            stages[:2] = [(FAST, _some_of(near), 0.4), (FAST, newer[:5], 0.3)]
+        for marks, some, share in stages:
+            if some:
+                yield self.copies.failure(some, marks, self.seconds * share, change)
+
+
+def _some_of(tests: Sequence[str]) -> list[str]:
+    """Return the first tests, not too many of one file."""
+    times, some = Counter[str](), list[str]()
+    for test in tests:
+        file = test.partition("::")[0]
+        times[file] += 1
+        some += [test] * (times[file] <= MOST_OF_A_FILE)
+    return some[:MOST_TESTS]
+
+
+def drawn(changes: Sequence[Change], seed: int, most: int) -> list[Change]:
+    """Draw some of the changes by chance, the same for a seed wherever their lines stand."""
+    return sorted(changes, key=lambda change: change.rank(seed))[:most]
+
+
+def changes_asked_for(files: Sequence[str], since: str) -> list[Change]:
+    """Return the changes of files or lines, of the lines since a commit, or of all of core and tui."""
+    asked = {(file, int(line or 0)) for file, _, line in (each.partition(":") for each in files)}
+    if since:
+        asked = {(file, line) for file, lines in lines_since(since).items() for line in lines}
+    elif not files:
+        paths = [path for room in ("core", "tui") for path in sorted((ROOT / room).rglob("*.py"))]
+        asked = {(path.relative_to(ROOT).as_posix(), 0) for path in paths}
+    every = [change for file in sorted({file for file, _ in asked}) for change in changes_of(file)]
+    return [change for change in every if asked & {(change.file, 0), (change.file, change.line)}]
+
+
+def main() -> int:
+    """Try the changes; print those that no test notices, and their number. 2 where a test fails anyway."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", metavar="FILE[:LINE]", help="change these only")
+    parser.add_argument("--since", default="", metavar="COMMIT", help="only lines that are other since")
+    parser.add_argument("--most", type=int, default=40, help="changes that are tried for a seed (40)")
+    parser.add_argument("--seed", type=int, nargs="+", default=[1])
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="processor time for the tests of a change (60)"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="changes tried at a time")
+    parser.add_argument("--record", action="store_true", help="see first which lines each fast test runs")
+    parser.add_argument("--noticed", action="store_true", help="list what was noticed too, and by which test")
     options = parser.parse_args()
-    random.seed(options.seed)
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        for room in ("core", "tui"):
-            shutil.copytree(ROOT / room, home / "tracelane" / room)
-        for module in (ROOT / "src" / "tracelane").glob("*.py"):
-            shutil.copy(module, home / "tracelane")
-        positions = {
-            (file, int(line or 0)) for file, _, line in (one.partition(":") for one in options.files)
-        }
-        positions = positions or {(file, 0) for file in TESTS}
-        files = sorted({file for file, _ in positions})
-        wrong = [file for file in files if not survives(home, file, (ROOT / file).read_text("utf-8"))]
-        assert not wrong, f"tests fail without any change: {wrong}"
-        every = [
-            one for file in files for one in changes_of(file) if positions & {(file, 0), (file, one.line)}
-        ]
-        tried = random.sample(every, min(options.most, len(every)))
-        left = 0
-        for one in sorted(tried, key=lambda change: (change.file, change.line)):
-            if survives(home, one.file, one.text):
-                left += 1
-                print(one, flush=True)
-    print(f"{left} of {len(tried)} changes were noticed by no test; there are {len(every):,} changes")
+    every = changes_asked_for(options.files, options.since)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as threads:
+        copies, failures = Copies(Path(folder), options.jobs), set[str]()
+        if options.record:
+            record_lines(_copy_of_tree(Path(folder) / "record"), options.jobs)
+        trial = Trial(copies, Importers(ROOT), Record(RECORD), options.seconds)
+        for seed in options.seed:
+            changes = drawn(every, seed, options.most)
+            tried = [change for change in changes if not change.reason()]
+            answers = threads.map(trial.noticed_by, tried)
+            left = 0
+            for change, failure in zip(tried, answers, strict=True):
+                left += not failure
+                failures.add(failure)
+                if options.noticed or not failure:
+                    print(f"{change}" + (f"  ({failure})" if failure else ""), flush=True)
+            print(
+                f"seed {seed}: {left} of {len(changes)} changes were noticed by no test,"
+                f" {len(changes) - len(tried)} are known to matter to nobody; of {len(every):,} changes\n",
+                flush=True,
+            )
+        nodes = sorted(each for each in failures if "::" in each)
+        wrong = copies.failure(nodes, "not corpus", ENDLESS_S) if nodes else ""
+    if wrong:
+        print(f"not all of this can be true: a test fails without any change: {wrong}")
+    return 2 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""Changes of single operators and numbers that nobody can notice, and why: `make mutation` does not try them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
+    "tui/draw/layout.py": {
+        ("lane: int = -1", "2"): "any number below 0 is no lane",
+        ("if first >= last:", "first > last"): "no line lies between equal ones",
+        ("is_last = ", "3"): "the blocks of a process follow one another",
+        ("depths=(0,)", "1"): "a line that is alone is found at any depth",
+    },
+    "core/tables/frames.py": {
+        ("columns[texts[0]].key: 0", "1"): "of equal ranks the first text is first anyway",
+        ("len(ranks) + 1", "2"): "any rank behind all others is the last",
+        ("abs(value) < SMALL", "abs(value) <= SMALL"): "0.001 is written the same in both ways",
+    },
+    "core/tables/findings/gaps.py": {
+        ("floor = max(", "2"): "a floor of 1 ns, as of 2 ns, only keeps gaps of no length out",
+        ("is_far = ", "1"): "nothing is below 1",
+        ("is_far = ", "2"): "it matters where a gap of 5 to 9 ns is 4 % of the time looked at",
+        ("rest = int(np.delete(length, long)", "1"): "there are always other gaps",
+    },
+    "core/tables/findings/steps.py": {
+        ("inside = ", "first > host.starts[here]"): "an operator at the start is not late",
+        ("inside = ", "first <= host.ends[here]"): "one at the end leaves nothing, which is too late",
+        ("if compiled <= eager", "compiled < eager"): "what costs nothing is not listed",
+        ("if slow <= quick", "slow < quick"): "what costs nothing is not listed",
+    },
+}
+"""File -> (a part of its line, what stands there instead) -> why nobody can tell the two apart."""
