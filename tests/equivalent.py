@@ -1,4 +1,4 @@
-"""Changes of single operators and numbers that nobody can notice, and why: `make mutation` does not try them."""
+"""Changes of single operators and numbers that nobody can notice, and why: `make mutation` tries none."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from tests.corpus import ROOT
 
 FOLDERS = ("core", "tui", "packages", "bundle")
 COLUMNS = ("nodes", "lines", "files", "over 40", "used once")
-MADE = {"__pycache__", "build", "dist", ".venv"}
+BUILT = {"__pycache__", "build", "dist", ".venv"}
 """Folders of what was made here."""
 LONG = 40
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -79,7 +79,7 @@ def room_of(name: str) -> str:
 
 def is_counted(name: str) -> bool:
     path = PurePosixPath(name)
-    return path.parts[0] in FOLDERS and path.suffix in (".py", ".c", ".h") and not MADE & {*path.parts}
+    return path.parts[0] in FOLDERS and path.suffix in (".py", ".c", ".h") and not BUILT & {*path.parts}
 
 
 def files_here() -> Iterator[tuple[str, str]]:

@@ -10,13 +10,11 @@ from tracelane.core.base.arrays import (
     I64,
     LEAST,
     MOST,
-    Intervals,
     add_at,
     added_up,
     added_upwards,
     concatenated_ranges,
     mean_of,
-    merge,
     places_in,
     run_starts,
     running_sums,
@@ -30,14 +28,13 @@ LARGE = st.one_of(
     st.sampled_from([LEAST, MOST, 1 << 62, -(1 << 62), 1 << 61, 1 << 31]), st.integers(LEAST, MOST)
 )
 NUMBERS = st.one_of(st.lists(SMALL, max_size=9), st.lists(LARGE, max_size=9))
-SPANS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=7)
 
 
 def column(values: list[int]) -> I64:
     return np.array(values, np.int64)
 
 
-def kept(total: int) -> int:
+def in_range(total: int) -> int:
     """Return a sum as int64 holds it: at its edge where it lies beyond."""
     return min(max(total, LEAST), MOST)
 
@@ -46,14 +43,14 @@ def kept(total: int) -> int:
 def test_sums_are_exact_or_at_the_edge(values: list[int], data: st.DataObject) -> None:
     """Sums of all, of runs, of ranges and up to each value are those of whole numbers; none wraps around."""
     array, size = column(values), len(values)
-    assert sum_of(array) == sum_of(values) == kept(sum(values))
-    assert running_sums(array).tolist() == [kept(sum(values[: at + 1])) for at in range(size)]
+    assert sum_of(array) == sum_of(values) == in_range(sum(values))
+    assert running_sums(array).tolist() == [in_range(sum(values[: at + 1])) for at in range(size)]
     low, high = sorted(data.draw(st.tuples(st.integers(0, size), st.integers(0, size))))
-    assert sums_between(array, column([low]), column([high])).tolist() == [kept(sum(values[low:high]))]
+    assert sums_between(array, column([low]), column([high])).tolist() == [in_range(sum(values[low:high]))]
     if values:
         begins = sorted({0} | data.draw(st.sets(st.integers(0, size - 1))))
         ends = [*begins[1:], size]
-        expected = [kept(sum(values[begin:end])) for begin, end in zip(begins, ends)]
+        expected = [in_range(sum(values[begin:end])) for begin, end in zip(begins, ends)]
         assert added_up(array, column(begins)).tolist() == expected
         if LEAST < sum(values) < MOST:
             assert mean_of(array) == sum(values) / size
@@ -64,8 +61,8 @@ def test_values_are_added_where_they_belong(pairs: list[tuple[int, int]], before
     """Each value goes to its own sum; all others stay as they were."""
     sums = column(before)
     add_at(sums, column([at for at, _ in pairs]), column([value for _, value in pairs]))
-    more = [kept(sum(value for at, value in pairs if at == number)) for number in range(len(before))]
-    assert sums.tolist() == [kept(old + added) for old, added in zip(before, more)]
+    more = [in_range(sum(value for at, value in pairs if at == number)) for number in range(len(before))]
+    assert sums.tolist() == [in_range(old + added) for old, added in zip(before, more)]
 
 
 @given(st.lists(st.tuples(SMALL, st.integers(-1, 30)), max_size=9))
@@ -106,38 +103,3 @@ def test_groups_are_runs_of_the_order(rows: list[tuple[int, int, int]]) -> None:
     begins = [at for at in range(len(rows)) if at == 0 or numbers[at] != numbers[at - 1]]
     assert run_starts(first[order], second[order]).tolist() == begins
     assert (groups - groups[:1]).tolist() == numbers
-
-
-def intervals(spans: list[tuple[int, int]]) -> Intervals:
-    return merge(column([start for start, _ in spans]), column([end for _, end in spans]))
-
-
-def moments(spans: list[tuple[int, int]]) -> set[int]:
-    """Return the nanoseconds that spans cover."""
-    return {ns for start, end in spans for ns in range(start, end)}
-
-
-def covered(some: Intervals) -> set[int]:
-    """Return the nanoseconds that intervals cover; they are sorted, disjoint and not empty."""
-    starts, ends = some.starts.tolist(), some.ends.tolist()
-    edges = [edge for pair in zip(starts, ends) for edge in pair]
-    assert edges == sorted(set(edges))
-    return moments([*zip(starts, ends)])
-
-
-@given(SPANS, SPANS, st.integers(0, 20), st.integers(0, 20))
-def test_intervals_are_sets_of_time(
-    one: list[tuple[int, int]], two: list[tuple[int, int]], low: int, high: int
-) -> None:
-    """Union, intersection, difference, cutting, gaps and lengths are those of sets of nanoseconds."""
-    a, b = intervals(one), intervals(two)
-    left, right, window = moments(one), moments(two), {*range(low, high)}
-    assert covered(a) == left and a.length == len(left)
-    assert covered(a.union(b)) == left | right
-    assert covered(a.intersection(b)) == left & right
-    assert covered(a.without(b)) == left - right
-    assert covered(a.clipped(low, high)) == left & window
-    if low <= high:
-        assert covered(a.gaps(low, high)) == window - left
-        assert a.covered(column([low]), column([high])).tolist() == [len(left & window)]
-    assert a.before(column([high])).tolist() == [sum(ns < high for ns in left)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpus import ROOT
@@ -33,7 +33,7 @@ TIMES = (
     "page-left",
     "page-right",
 )
-PLACES = ("trace-start", "trace-end", "previous-step", "next-step", "focus", "reset", "page-up", "page-down")
+JUMPS = ("trace-start", "trace-end", "previous-step", "next-step", "focus", "reset", "page-up", "page-down")
 LANES = ("fold", "fold-process", "expand", "pin", "hide", "hide-alike", "preset", "python-frames")
 RANGES = ("range", "range-selection", "ruler")
 SELECT = "select"
@@ -84,10 +84,9 @@ def check_sight(trace: Trace, session: Session, height: int) -> None:
         assert first <= y < session.scroll + room - layout.says_more(session.scroll, height)
 
 
-steps = st.lists(st.sampled_from((*WALKS, *TIMES, *PLACES, *LANES, *RANGES, SELECT, SELECT)), max_size=14)
+steps = st.lists(st.sampled_from((*WALKS, *TIMES, *JUMPS, *LANES, *RANGES, SELECT, SELECT)), max_size=14)
 
 
-@settings(max_examples=30)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["small", "sample"])
 @given(names=steps, height=st.sampled_from([6, 9, 30]))
@@ -112,7 +111,6 @@ def test_no_walk_loses_the_place(name: str, names: list[str], height: int) -> No
         assert Layout(trace, session).scrolled(session.scroll, height) == session.scroll or each in LANES
 
 
-@settings(max_examples=30)
 @pytest.mark.parametrize("name", ["small", "sample"])
 @given(
     names=st.lists(st.sampled_from((*TIMES, "trace-start", "trace-end")), max_size=6),
@@ -154,15 +152,14 @@ REVERSES = {
 }
 
 
-@settings(max_examples=30)
 @pytest.mark.parametrize("name", ["small", "sample"])
 @given(
     names=st.lists(st.sampled_from(("next", "down", "lane-down", "zoom-in", "pan-right")), max_size=6),
     data=st.data(),
 )
 def test_a_walk_goes_back(name: str, names: list[str], data: st.DataObject) -> None:
-    """The next and then the one before is what was selected; so is the lane below and then the lane above; the
-    one that encloses it lies above, begins no later and ends no earlier.
+    """The next and then the one before is what was selected, so is the lane below and then that above; what
+    encloses a slice lies above it, begins no later and ends no earlier.
     """
     trace = trace_of(name)
     session = moved(trace, view.first_session(trace, WIDTH), 20, SELECT)
@@ -236,9 +233,9 @@ def test_what_is_hidden_comes_back() -> None:
             assert again is not None and again.pinned == session.pinned
             hidden = moved(trace, session, 30, "hide")
             assert hidden is not None and Layout(trace, hidden).y_of(thing.key) is None
-            shown = select.unhidden(trace, hidden, thing)
-            assert Layout(trace, shown).y_of(thing.key) is not None
-            assert shown.hidden_lanes == session.hidden_lanes
+            opened = select.unhidden(trace, hidden, thing)
+            assert Layout(trace, opened).y_of(thing.key) is not None
+            assert opened.hidden_lanes == session.hidden_lanes
             seen += 1
         session = moved(trace, session, 30, "lane-down")
     assert seen > 2
