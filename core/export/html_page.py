@@ -10,7 +10,7 @@ from html import escape
 from ..base.arrays import I64
 from ..base.colours import colour_of, hexed, key_of, text_on
 from ..base.safe_text import safe
-from ..base.units import format_ns
+from ..base.units import count_of, format_ns
 from ..tables.frames import html_table
 from ..tables.icicle import icicle_of, row_categories
 from ..tables.table import Table
@@ -104,6 +104,10 @@ def flame(trace: Trace, tree: Table) -> Iterator[str]:
     categories = row_categories(trace, tree)
     shares = (icicle.ends - icicle.starts) / icicle.width
     drawn = [row for row in range(len(tree)) if shares[row] >= LEAST_SHARE and depths[row] < DEEPEST]
+    if not drawn:
+        calls = count_of(len(tree), "call")
+        yield f'<p class="note">{calls}, each of less than {LEAST_SHARE:.2%} of the whole: none is drawn.</p>'
+        return
     height = (max(depths[row] for row in drawn) + 1) * ROW
     yield (
         f'<div class="picture"><svg class="flame" xmlns="http://www.w3.org/2000/svg" width="{FLAME_WIDTH}" '

@@ -185,7 +185,7 @@ class TableRows(TableSchema):
         if isinstance(values, list) or column.unit == "text":
             return list(values)
         if values.dtype == object:  # large moments, and none
-            return _earlier(values, min(time for time in values.tolist() if time == time))
+            return _earlier(values, min((time for time in values.tolist() if time == time), default=0))
         return np.abs(values) if column.change else values
 
     def value(self, row: int, key: str) -> Any:
