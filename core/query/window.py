@@ -15,7 +15,11 @@ from .cells import GREATEST, LOWEST
 from .lookup import row_starts
 
 FAR = 100
-"""What is further from the bulk than so many times its span does not set the first window (design.md, 4)."""
+PAUSE_NS = 3_600 * 10**9
+"""What is further from the bulk than so many times its span, and than the longest pause that a program makes
+while it is recorded, does not set the first window. Distance alone tells little: work of 1 ms may follow a
+pause of seconds, as when a program compiles; a clock that starts elsewhere is off by days or years.
+"""
 SPAN_CATEGORY = "Trace"
 """Category of the profiler's own whole-window spans, which never set it."""
 ROWS_SPLIT = 1000
@@ -126,12 +130,12 @@ def end_of_lanes(index: Index, lanes: AnyArray) -> int:
 
 
 def _grown(islands: _Intervals, start: int, end: int) -> tuple[int, int]:
-    """Return the interval extended by all that lies within FAR times its span, again and again until
-    nothing more does.
+    """Return the interval extended by all that lies within FAR times its span or a pause, again and again,
+    until nothing more does.
     """
     starts, ends = islands.start.tolist(), islands.end.tolist()
     while True:
-        reach = FAR * max(end - start, 1)
+        reach = max(FAR * max(end - start, 1), PAUSE_NS)
         near = [i for i in range(len(starts)) if starts[i] <= end + reach and ends[i] >= start - reach]
         grown = min([start, *(starts[i] for i in near)]), max([end, *(ends[i] for i in near)])
         if grown == (start, end):

@@ -10,12 +10,14 @@ import re
 
 from .envelope import Envelope, EnvelopeReader, Stop, envelope
 from .json_text import Window
-from .problem import Problem
+from .problem import OTHER_TEXT, Problem
 from .text_source import TextSource
 
 BLOCK_SIZE = 256 << 10
 _BETWEEN_DOCUMENTS = re.compile(rb"[\s,;\x00\x1e]*+")
 _BEGIN = re.compile(rb"[\[{]")
+_EVENT_KEY = re.compile(rb'"ph"\s*:')
+"""What only an event has: without it text between documents is none."""
 REPEATED = "traceEvents appears more than once in one object: the events of all are read"
 TRUNCATED = "the file ends inside the event array: the complete events were read"
 
@@ -60,7 +62,7 @@ class Documents:
                 return self._begin_array("object")
             if stop is Stop.EVENT:
                 return self._begin_array("lines")
-            if stop is Stop.CUT_OFF:
+            if stop is Stop.CUT_OFF and not self._closes_though_broken():
                 message = "the file ends within the keys around the events"
                 self._problems.append(Problem("truncated", 1, self._envelope.cut_off, message))
             if self._envelope.endless is not None:
@@ -74,6 +76,13 @@ class Documents:
                 return self._begin_array("array")
             stop = self._envelope.read_object()
 
+    def _closes_though_broken(self) -> bool:
+        """Tell whether the text ends with a bracket, and only what is broken before makes it look cut off: a
+        quote that is not escaped leaves the rest within a string.
+        """
+        is_broken = any(problem.kind == "broken envelope" for problem in self._envelope.problems)
+        return bool(self._array_form) and is_broken and self._window.data.rstrip()[-1:] in (b"}", b"]")
+
     def _begin_array(self, form: str) -> int:
         if not (form == "lines" and self.form == "lines"):
             self.form = "concatenated" if self.form else form
@@ -84,6 +93,7 @@ class Documents:
         """Go to the next bracket that may begin a document; what stands before it is reported."""
         window = self._window
         garbage: int | None = None
+        holds_event = False
         while True:
             match = _BETWEEN_DOCUMENTS.match(window.data, window.at)
             window.at = match.end() if match else window.at
@@ -91,11 +101,14 @@ class Documents:
                 begin = _BEGIN.search(window.data, window.at)
                 if begin is None or begin.start() > window.at:
                     garbage = window.offset if garbage is None else garbage
+                    stop = begin.start() if begin else len(window.data)
+                    holds_event |= _EVENT_KEY.search(window.data, window.at, stop) is not None
                 window.at = begin.start() if begin else len(window.data)
                 if begin is not None:
                     break
             if not window.more():
                 break
         if garbage is not None:
-            self._problems.append(Problem("unreadable", 1, garbage, "text that belongs to no event"))
+            kind = "unreadable" if holds_event else OTHER_TEXT
+            self._problems.append(Problem(kind, 1, garbage, "text that belongs to no event"))
         return window.left > 0

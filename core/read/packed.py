@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..base.errors import UnreadableError
 from ..base.installed import install_hint
 from .inflate import RAW_BLOCK, Openable, PlainReader, RawReader, deflate_library
-from .problem import CORRUPT, CUT_SHORT, DAMAGED, SOUND, UNVERIFIED, Problem
+from .problem import CORRUPT, CUT_SHORT, DAMAGED, OTHER_TEXT, SOUND, UNVERIFIED, Problem
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -128,7 +128,8 @@ class PackedReader(RawReader):
     def _end(self, words: str, offset: int | None = None, why: object = "", *, doubt: int = CORRUPT) -> None:
         """End here: what follows in the file cannot be had."""
         at = self._raw.offset if offset is None else offset
-        self.problems.append(Problem(DAMAGED, 1, at, words.format(at, why)))
+        kind = OTHER_TEXT if doubt == SOUND else DAMAGED
+        self.problems.append(Problem(kind, 1, at, words.format(at, why)))
         self.doubt = max(self.doubt, doubt)
         self._ended = True
 

@@ -32,6 +32,11 @@ NO_EVENTS = "no events"
 """The problem of sound JSON without an array of events."""
 
 
+OTHER_TEXT = "other text"
+"""The problem of text or data beside the events that is none of them: a log's line, what follows in a packed
+file."""
+
+
 def has_no_event_array(problems: Iterable[Mapping[str, Any]]) -> bool:
     """Tell whether a source is sound JSON that is no trace: a configuration that lies among traces, say."""
     return any(problem["kind"] == NO_EVENTS for problem in problems)

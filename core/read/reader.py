@@ -23,7 +23,17 @@ from .batch_store import BatchStore, store_batch
 from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader, ReadChunk
 from .documents import Documents
 from .envelope import Envelope
-from .problem import CORRUPT, DAMAGED, NO_EVENTS, SOUND, UNVERIFIED, Problem, add_counts, merge_problems
+from .problem import (
+    CORRUPT,
+    DAMAGED,
+    NO_EVENTS,
+    OTHER_TEXT,
+    SOUND,
+    UNVERIFIED,
+    Problem,
+    add_counts,
+    merge_problems,
+)
 from .promoted import PromotedTable
 from .scan_native import NativeScanner
 from .scan_reference import NewScanner, ReferenceScanner, ScanWatch
@@ -179,7 +189,7 @@ class SourceReading:
             problems = (Problem(NO_EVENTS, 1, None, "sound JSON, but without an array of traceEvents"),)
         events = sum(batch.events for batch in batches)
         counts = add_counts([*(batch.counts for batch in batches), {p.kind: p.count for p in problems}])
-        if counts.get("unreadable") and events == counts.get("not_object", 0):
+        if (counts.get("unreadable") or counts.get(OTHER_TEXT)) and events == counts.get("not_object", 0):
             # Prose and source code have brackets, too.
             raise UnreadableError(f"{self._source.path}: no trace events in it")
         self._tell()

@@ -120,6 +120,7 @@ class Analysis:
     """Further forms of --format: a name, and what yields the text of Tables in pieces."""
     group: str = ""  # of the list of commands in help; else "Others"
     examples: tuple[str, ...] = ()  # lines of help
+    doubts: str = ""  # whose time that cannot be trusted the first table tells of: "device", "host", "all"
     exit_code: str = ""  # returns the command's exit code, of the tables; else 0
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class Analysis:
         if isinstance(answers, Answers):
             return answers.tables(self.name, options, scope)
         tables: Tables = loaded(self.function)(scope, **options)
-        return tables
+        return loaded("untrusted:with_doubts")(tables, scope, self.doubts) if self.doubts else tables
 
 
 def loaded(path: str) -> Callable[..., Any]:

@@ -22,12 +22,10 @@ from ..base.arrays import AnyArray
 from ..base.units import count_of, format_count
 from .frame_columns import work_of
 from .scope import Scope
-from .untrusted import LostCalls, damage
+from .untrusted import LostCalls, damage, holds_events
 
 Need: TypeAlias = Literal["device", "host", "all"]
 """What is told of devices, of the host, or everything."""
-TIMED = ("slices", "unmatched_begin", "instant_events", "counter_events", "flow_events", "async_events")
-"""Terms of the read report that count what has a time; a file without any holds no events."""
 ALIKE = 0.02
 """Two sides lack the same where the shares that they lack differ by no more; of files that are cut off where
 so do the numbers of their events."""
@@ -108,7 +106,7 @@ def _lacks_of_source(scope: Scope, source: int) -> Iterable[tuple[str, Need, int
     report = scope.trace.indexes[source].read_report
     events = int(report["events"])
     unread = sum(int(report[term]) for term in ("unreadable", "without_time", "not_objects"))
-    if not any(int(report[term]) for term in TIMED):
+    if not holds_events(scope.trace.indexes[source]):
         yield "empty", "all", 1, 1
         return
     if damage(scope.trace.indexes[source]):

@@ -51,7 +51,7 @@ from .skew import Skew, parts_in_one_file, skew, skew_of_parts
 from .step_choice import DOUBTFUL, REPEATED
 from .step_spans import StepSpans, step_spans
 from .table import Table
-from .untrusted import untrusted, untrusted_time
+from .untrusted import OF_RECORDS, untrusted, untrusted_time
 
 PRECEDENCE = ("compute", "collective_moving", "collective_unsplit", "copy", "collective_waiting", "idle")
 """The states; of those that hold at once the first counts. Their order gives the numbers in `states`."""
@@ -194,7 +194,7 @@ def state_table(scope: Scope) -> Table:
             untrusted_time(periods, one.device.device).clipped(int(one.edges[0]), int(one.edges[-1])).length
         )
         if unsure:
-            kinds = ", ".join(sorted({period.trouble for period in periods}))
+            kinds = ", ".join(sorted({one.trouble for one in periods if one.trouble in OF_RECORDS}))
             notes.append(
                 f"{one.device.title}: {format_ns(unsure)} of this cannot be trusted ({kinds}): see doctor"
             )

@@ -72,6 +72,7 @@ OWN = (
             "tracelane range trace.json --from +100us --to +400us",
             "tracelane range trace.json --step 4 --json",
         ),
+        doubts="host",
     ),
     Analysis(
         "tree",
@@ -138,6 +139,7 @@ OWN = (
             "tracelane tree trace.json --step 4",
             "tracelane tree trace.json --format folded -o x.folded",
         ),
+        doubts="host",
     ),
     Analysis(
         "ops",
@@ -244,6 +246,7 @@ OWN = (
         metric_group="device",
         group=TIME,
         examples=("tracelane breakdown trace.json", "tracelane breakdown trace.json --step 4"),
+        doubts="device",
     ),
     Analysis(
         "kernels",
@@ -369,6 +372,7 @@ OWN = (
         metric_group="idle",
         group=TIME,
         examples=("tracelane idle trace.json", "tracelane idle trace.json --json"),
+        doubts="device",
     ),
     Analysis(
         "launches",
@@ -730,6 +734,7 @@ OWN = (
         metric_group="summary",
         group="Compare, and CI",
         examples=("tracelane summary trace.json", "tracelane summary trace.json --json -o summary.json"),
+        doubts="all",
     ),
 )
 """In the order of help, documentation and metrics."""

@@ -1,4 +1,5 @@
-"""Which time of which device cannot be trusted, decided once: `doctor` says it, `findings` leave it out.
+"""Which time of which device or lane cannot be trusted, decided once: `doctor` says it, `findings` leave it
+out, tables say it below their rows (`doubts`), and runs that differ in it are not compared (`comparable`).
 
 - *lost*: calls started work that is not in the file. From the first of such calls in a row, and not before
   the work that was launched earlier is done, to the start of what was launched next, else to the end.
@@ -7,6 +8,12 @@
   while it runs is in the file: its end is wrong.
 - *merged*: the time between two captures that stand in one file: nothing was recorded.
 - *truncated*: the file is cut off or damaged; from the end of the device's last work to the end.
+- *cut*: the file is cut out of a longer one, as no process has a name, and for most of a long gap of the
+  device the host waits for it: what it did then is not in the file.
+- *far*: work lies absurdly far from all others (`Trace.opening_span`): from it to the rest, or the reverse.
+- *open-ended*: all slices of one name in a lane, more than 3 with different starts, last until the same ns,
+  in which the lane ends, and are most of those that do: what should have ended them was not recorded. The
+  lane's other slices can be trusted, and so can the calls in which a profiler is stopped: their names differ.
 
 A few lost calls (`LostCalls.are_few`) make no period: a profiler that is stopped loses what still runs.
 """
@@ -23,18 +30,43 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, Intervals, merge
-from ..index.format import LaneRole, RowKind
+from ..base.kineto import RUNTIME
+from ..base.units import count_of, format_ns
+from ..index.format import LaneRole, RowKind, SliceFlag
 from ..index.store import Index
-from ..query.lookup import lanes_of, processes_of, started_by
+from ..query.lookup import category_mask, lanes_of, processes_of, started_by
 from ..query.lost import StartingCalls, starting_calls, untimed_work
-from ..read.problem import UNVERIFIED
+from ..query.views import Lane
+from ..read.problem import NO_EVENTS, OTHER_TEXT, UNVERIFIED
 from ..trace.devices import Device, device_title, devices
 from .frame_columns import NEVER
+from .host_columns import WAITS
 from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Table
+from .table import Table, Tables
 
-Trouble: TypeAlias = Literal["lost", "zero", "collapsed", "merged", "truncated"]
+Trouble: TypeAlias = Literal["lost", "zero", "collapsed", "merged", "truncated", "cut", "far", "open-ended"]
+OF_RECORDS: frozenset[Trouble] = frozenset({"lost", "zero", "collapsed", "merged", "truncated", "cut"})
+"""Troubles of the records of a device, for all of their time."""
+PIECES = ("piece of work", "pieces of work")
+SENTENCES: Mapping[Trouble, tuple[str, tuple[str, str]]] = {
+    "lost": ("the work of {count} is missing, for {ns}", ("call", "calls")),
+    "zero": ("no usable times of {count}, for {ns}", PIECES),
+    "collapsed": ("no known end of {count}, for {ns}", PIECES),
+    "merged": ("nothing was recorded between captures, for {ns}", ("", "")),
+    "truncated": ("the file is cut off before the device's work ends, for {ns}", ("", "")),
+    "cut": ("the file is cut out of a longer one and lacks the device's records, for {ns}", ("", "")),
+    "far": ("{ns} between {count} and all others", PIECES),
+    "open-ended": (
+        "{count} of one name end with the lane, in the same ns: their ends are not known",
+        ("slice", "slices"),
+    ),
+}
+"""What is said of time that cannot be trusted, of one device or lane."""
+CUT_SHARE = 0.5
+"""Of a file without names of processes a gap of the device of so much of its time is long."""
+MANY_OPEN = 3
+"""So many slices of one name may end with their lane."""
 FEW_CALLS, FEW_SHARE = 5, 0.05
 """Up to so many lost calls, or this share of all and of those of each name, are few."""
 COLLAPSED_TIMES, COLLAPSED_SHARE = 10, 0.9
@@ -42,9 +74,14 @@ COLLAPSED_TIMES, COLLAPSED_SHARE = 10, 0.9
 one of it, while this share of the calls made meanwhile is lost.
 """
 LATE = np.iinfo(np.int64).max
+Doubted: TypeAlias = Literal["device", "host", "all"]
+"""Of what time that cannot be trusted is told: of devices, of lanes of the host, of both."""
 CAPTURE_END = "Record Window End"
 OTHER_PROBLEMS = frozenset(
-    {"unreadable", "repaired", "oversized", "clamped time", "broken envelope", "no events", UNVERIFIED}
+    {
+        *("unreadable", "repaired", "oversized", "clamped time", "broken envelope"),
+        *(NO_EVENTS, OTHER_TEXT, UNVERIFIED),
+    }
 )
 """Problems of a file that is not cut off for them."""
 
@@ -61,11 +98,21 @@ class Untrusted:
     count: int  # calls without work, pieces of work without usable times; 0 where nothing is counted
     called: tuple[int, int] | None  # when the first and the last of these calls began
     position: int | None  # the slice to look at first
+    lane: int | None = None  # place in Trace.lanes of one lane that it is about
 
 
 def damage(index: Index) -> tuple[str, ...]:
     """Return the kinds of problems that say that a file is cut off or its compression damaged."""
     return tuple(sorted({str(problem["kind"]) for problem in index.problems} - OTHER_PROBLEMS))
+
+
+TIMED = ("slices", "unmatched_begin", "instant_events", "counter_events", "flow_events", "async_events")
+"""Terms of the read report that count what has a time."""
+
+
+def holds_events(index: Index) -> bool:
+    """Tell whether anything in a file has a time: names and labels alone have none."""
+    return any(int(index.read_report[term]) for term in TIMED)
 
 
 def capture_ends(index: Index) -> I64:
@@ -116,7 +163,13 @@ class LostCalls:
             edges = np.flatnonzero(np.diff(lost.astype(np.int8))).reshape(-1, 2)
             longest = max(longest, *(end - begin for begin, end in edges.tolist() if end < len(lost) - 2), 0)
         few_of_name = all(lost <= max(calls, share * total) for lost, total in self.by_name.values())
-        return longest <= calls and few_of_name and len(self.lost) <= max(calls, share * len(is_lost))
+        few_of_all = len(self.lost) <= max(calls, share * len(is_lost))
+        return longest <= calls and few_of_name and few_of_all and not self.are_all
+
+    @property
+    def are_all(self) -> bool:
+        """Whether there are calls, and none of them has its work."""
+        return len(self.lost) == len(self.calls) > 0
 
     @cached_property
     def work(self) -> tuple[AnyArray, I64, I64]:
@@ -180,6 +233,54 @@ class LostCalls:
         for start, end in _capture_gaps(self.scope, self.source):
             for one in own:
                 yield Untrusted(self.source, one, "merged", start, end, 0, None, None)
+        yield from self._cut_out(own)
+        yield from self._far(by_process)
+        yield from self.open_ended()
+
+    def _cut_out(self, own: Sequence[Device]) -> Iterator[Untrusted]:
+        """Yield the time of which a file that is cut out of a longer one lacks the device's records: the host
+        waits for the device, which does nothing, for most of a long gap.
+        """
+        positions, starts, ends = self.work
+        is_named = any(name or labels for _, name, labels, *_ in self.index.processes.tolist())
+        if is_named or not len(positions) or len(own) != 1:
+            return
+        gaps = merge(starts, ends).gaps(int(starts.min()), int(ends.max()))
+        calls = np.flatnonzero(category_mask(self.index, RUNTIME)[self.index.column("slices.category")])
+        names, which = np.unique(self.index.column("slices.name")[calls], return_inverse=True)
+        texts = self.index.strings(names)
+        is_wait = np.array([WAITS.search(text) is not None for text in texts], np.bool_)
+        waits = calls[is_wait[which]]
+        begun = self.scope.starts(self.source, waits)
+        waiting = merge(begun, begun + self.index.duration(waits)).covered(gaps.starts, gaps.ends)
+        length = gaps.ends - gaps.starts
+        least = CUT_SHARE * (self.span[1] - self.span[0])
+        for at in np.flatnonzero((length >= least) & (waiting >= COLLAPSED_SHARE * length)).tolist():
+            yield Untrusted(
+                self.source, own[0], "cut", int(gaps.starts[at]), int(gaps.ends[at]), 0, None, None
+            )
+
+    def _far(self, by_process: Mapping[int, Device]) -> Iterator[Untrusted]:
+        """Yield the time between work that lies absurdly far off and the rest, device by device."""
+        trace = self.scope.trace
+        low, high = trace.opening_span
+        positions, starts, ends = self.work
+        out = ((ends < low) | (starts > high)) & ~np.isin(positions, self.untimed)
+        if not trace.has_outliers or not out.any():
+            return
+        process = processes_of(self.index, positions)
+        for is_before, beyond in ((True, ends < low), (False, starts > high)):
+            for number in np.unique(process[out & beyond]).tolist():
+                rows = np.flatnonzero(out & beyond & (process == number))
+                times = (int(ends[rows].max()), low) if is_before else (high, int(starts[rows].min()))
+                position = int(positions[rows[0]])
+                yield Untrusted(self.source, by_process.get(number), "far", *times, len(rows), None, position)
+
+    def open_ended(self) -> Iterator[Untrusted]:
+        """Yield the time in which slices are open that were never ended, by lane and name."""
+        for lane in self.scope.trace.lanes:
+            if lane.source == self.source and len(lane.rows) > MANY_OPEN:
+                yield from _open_in_lane(self.index, lane, self.scope.clocks.offset(self.source, lane.pid))
 
     def _after_all(self, device: Device) -> Iterator[Untrusted]:
         positions, _, ends = self.work
@@ -280,6 +381,35 @@ def _usual_lanes(lane: I64, device: I64, name: AnyArray) -> I64:
     return result
 
 
+def _open_in_lane(index: Index, lane: Lane, offset: int) -> Iterator[Untrusted]:
+    """Yield a period for each name of which too many slices end with the lane."""
+    rows = index.rows[lane.rows.start : lane.rows.stop]
+    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0) & (rows["end"] == lane.end)]
+    last = (rows["first"] + rows["count"]).astype(np.int64) - 1  # slices of a row do not overlap
+    closed = index.column("flags.position")[index.column("flags.value") & SliceFlag.UNCLOSED > 0]
+    last = last[~np.isin(last, closed)]  # those are told of as begins without an end
+    starts, names = index.column("slices.start")[last].astype(np.int64), index.column("slices.name")[last]
+    for name in np.unique(names).tolist():
+        own = np.flatnonzero(names == name)
+        begun = np.unique(starts[own])
+        if (
+            len(begun) > MANY_OPEN
+            and 2 * len(own) > len(last)
+            and len(own) == _count_of_name(index, lane, name)
+        ):
+            first, end = int(begun[0]) + offset, int(lane.end) + offset
+            position = int(last[own[np.argmin(starts[own])]])
+            yield Untrusted(lane.source, None, "open-ended", first, end, len(own), None, position, lane.index)
+
+
+def _count_of_name(index: Index, lane: Lane, name: int) -> int:
+    """Return how many slices of a lane have a name."""
+    names, rows = index.column("slices.name"), index.rows[lane.rows.start : lane.rows.stop]
+    rows = rows[rows["kind"] == RowKind.SLICES]
+    spans = zip(rows["first"].astype(np.int64).tolist(), rows["count"].astype(np.int64).tolist())
+    return sum(int(np.count_nonzero(names[first : first + count] == name)) for first, count in spans)
+
+
 def _capture_gaps(scope: Scope, source: int) -> Iterator[tuple[int, int]]:
     """Yield the times between two captures of a file in which nothing runs on host and devices."""
     index, offset = scope.trace.indexes[source], scope.clocks.offset(source)
@@ -318,13 +448,57 @@ def untrusted(scope: Scope) -> tuple[Untrusted, ...]:
 
 
 def untrusted_time(periods: Sequence[Untrusted], device: Device | None = None) -> Intervals:
-    """Return the time that they cover; of a device, with those of all of its source."""
+    """Return the time for which records of devices cannot be trusted; of a device, with those of all of its
+    source.
+    """
     own = [
         one
         for one in periods
-        if device is None or one.device == device or (one.device is None and one.source == device.source)
+        if one.trouble in OF_RECORDS
+        and (device is None or one.device == device or (one.device is None and one.source == device.source))
     ]
     return merge(np.array([one.start for one in own], np.int64), np.array([one.end for one in own], np.int64))
+
+
+def doubts(scope: Scope, of: Doubted) -> tuple[str, ...]:
+    """Return what of a scope's time cannot be trusted, in a sentence for each device or lane and trouble: of
+    devices, of lanes of the host, or of both.
+    """
+    low, high = scope.range or scope.trace.span_at(scope.clocks)
+    groups: dict[tuple[str, Trouble], list[Untrusted]] = {}
+    for source in scope.sources:
+        lost = LostCalls(scope, source)
+        periods = lost.open_ended() if of == "host" else lost.periods()
+        for one in periods:
+            if one.start < high and one.end > low and (of == "all" or (one.lane is None) == (of == "device")):
+                groups.setdefault((_place(scope, one), one.trouble), []).append(one)
+    return tuple(f"{place}: {_sentence(trouble, own)} (doctor)" for (place, trouble), own in groups.items())
+
+
+def _place(scope: Scope, one: Untrusted) -> str:
+    """Return what a period is about: a device, a lane, or all devices of a file."""
+    if one.lane is not None:
+        return scope.trace.lanes[one.lane].title
+    if one.device is not None:
+        return device_title(scope.trace, one.device)
+    return Path(scope.trace.indexes[one.source].path).name
+
+
+def _sentence(trouble: Trouble, periods: Sequence[Untrusted]) -> str:
+    text, words = SENTENCES[trouble]
+    ns = format_ns(sum(one.end - one.start for one in periods))
+    return text.format(count=count_of(sum(one.count for one in periods), *words), ns=ns)
+
+
+def with_doubts(tables: Tables, scope: Scope, of: Doubted) -> Tables:
+    """Return tables whose first one says below its rows which time cannot be trusted."""
+    first = tables.names[0]
+
+    def doubted() -> Table:
+        main = tables.makers[first]()
+        return replace(main, notes=(*main.notes, *doubts(scope, of)))
+
+    return replace(tables, makers={**tables.makers, first: doubted})
 
 
 def untrusted_table(scope: Scope, periods: Sequence[Untrusted]) -> Table:

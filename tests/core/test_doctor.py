@@ -243,6 +243,31 @@ CASES_OF_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"events": S, "WARNING": ["max AIU buffer count is 5"]},
     ),
     "profiler-errors": ({"events": S, "ERROR": ["gpuGetDeviceCount failed"]}, {"events": S, "ERROR": []}),
+    "device-unused": (
+        {"events": [op(0, 5)], "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]},
+        {"events": S, "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]},
+    ),
+    "no-events": (
+        {"events": [metadata("process_name", DEVICE, name="python")]},
+        {"events": [counter(0, "memory", used=1)]},
+    ),
+    "other-text": (
+        {"text": f"INFO 12:00 profiler: writing trace\n{text_of(S)}"},
+        {"text": f"{text_of(S)}\n"},
+    ),
+    "open-ended": (
+        {"events": [
+            *S,
+            *(op(40 + 10 * at, 900 - 10 * at, "len", "python_function", tid=9) for at in range(4)),
+        ]},
+        {"events": [
+            *S,
+            *(op(40 + 10 * at, 900 - 10 * at, f"f{at}", "python_function", tid=9) for at in range(8)),
+            *(op(50 + 10 * at, 100 - 20 * at, "block", "python_function", tid=10) for at in range(4)),
+            *(op(40 + 10 * at, 900 - 10 * at, "run", "python_function", tid=11) for at in range(4)),
+            op(20, 5, "run", "python_function", tid=11),
+        ]},
+    ),
     "no-shapes": (
         {"events": [{**e, "args": {}} if e.get("cat") == "cpu_op" else e for e in S]},
         {"events": without(S, "cpu_op")},
@@ -510,3 +535,33 @@ def test_the_exit_code_is_for_ci(tmp_path: Path, capsys: pytest.CaptureFixture[s
     answer = flat(json.loads(capsys.readouterr().out))
     assert [row["rule"] for row in answer["doctor"]] == ["no-stacks"] and answer["failed"]
     assert {"rule", "severity", "count", "evidence", "distorts", "source"} <= answer["doctor"][0].keys()
+
+
+def test_a_total_loss_is_an_error(tmp_path: Path) -> None:
+    """Of launches that all lack their work few are not few: 4 of 4 is an error, 4 of 20 a note."""
+    for count, severity in ((4, "error"), (20, "note")):
+        events = [
+            one
+            for one in sound(count)
+            if not (one.get("cat") == "kernel" and one["args"]["correlation"] in range(9, 13))
+            and not (count == 4 and one.get("cat") == "kernel")
+        ]
+        row = rules_in(doctor(tmp_path / str(count), events))["lost-kernels"]
+        assert (row["count"], row["severity"]) == (4, severity)
+
+
+def test_what_only_looks_cut_off_is_not(tmp_path: Path) -> None:
+    """A quote that is not escaped, behind the events, breaks its value; the file ends where it should."""
+    whole = text_of(S)[:-1]
+    broken = whole + ', "otherData": {"cmd": "python -c "print("hello")""}}'
+    found = rules_in(doctor(tmp_path / "broken", (), broken))
+    assert found.keys() == {"broken-envelope"}
+    assert "truncated" in rules_in(doctor(tmp_path / "cut", (), whole + ', "otherData": {"cmd": "pyth'))
+
+
+def test_waits_may_take_no_time(tmp_path: Path) -> None:
+    """What waits for a peer that is there already takes 0 ns, and is no fault; a kernel that does is one."""
+    for name, is_fault in (("NOTIFY_WAIT", False), ("EVENT_RECORD", False), ("waitress_gemm", True)):
+        events = [{**one, "dur": 0, "name": name} if one.get("cat") == "kernel" else one for one in S]
+        found = rules_in(doctor(tmp_path / name, [*events, *pair(500, 3000, 3010)]))
+        assert ("zero-durations" in found) == is_fault, name

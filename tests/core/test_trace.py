@@ -171,6 +171,8 @@ BULK = [S(i * 1000, 900, category="cpu_op") for i in range(100)]
         ([L(slices=BULK)], (0, 99_900), False),
         ([L(slices=BULK), L(tid="2", slices=[S(-64 * DAY, 5, category="kernel")])], (0, 99_900), True),
         ([L(slices=[S(-64 * DAY, 5), *BULK, S(64 * DAY, 5)])], (0, 99_900), True),
+        ([L(slices=[*BULK, S(5 * 10**9, 5)])], (0, 5 * 10**9 + 5), False),  # a pause is not far
+        ([L(slices=BULK), L(tid="2", slices=[S(60 * 10**9, 5)])], (0, 60 * 10**9 + 5), False),
         ([L(slices=BULK), L(tid="2", slices=[S(5_000_000, 5)])], (0, 5_000_005), False),
         ([L(slices=BULK), L(tid="2", slices=[S(-64 * DAY, 128 * DAY, category="Trace")])], (0, 99_900), True),
         ([L(slices=[S(5, 1000, category="Trace")])], (5, 1005), False),

@@ -12,6 +12,8 @@ import pytest
 from tests.corpus import CASES, CORPUS, needs
 from tests.events import Event, complete, event, flow, metadata
 from tracelane.core.base.kineto import StartedWork, started_work
+from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.untrusted import Untrusted, untrusted, untrusted_time
 from tracelane.core.trace import Trace, open_trace
@@ -239,6 +241,7 @@ def test_cases_of_verdicts(name: str, expected: list[tuple[str, int]], tmp_path:
 def test_traces_that_lost_nothing_have_no_such_time(folder: str, corpus_cache: Path) -> None:
     """Of all real ones only those that were looked at by hand."""
     known = {"resnet50_lost_memsets", "zoology_all_kernels_lost", "hta_cupti_profiler_counters"}
+    known |= {"tl_sglang_decode_graph"}  # cut out of a longer one
     for path in sorted((CORPUS / folder).glob("*.json*")):
         times = untrusted(Scope(open_trace(path, index_dir=corpus_cache)))
         assert bool(times) == (path.name.split(".")[0] in known), path.name
@@ -249,3 +252,73 @@ def test_time_of_a_device_is_that_of_its_source_too() -> None:
     one = Untrusted(0, None, "lost", 10, 20, 3, (10, 12), 5)
     both = untrusted_time([one, Untrusted(1, None, "lost", 15, 30, 3, None, None)])
     assert both.length == 20 and np.array_equal(both.starts, [10])
+
+
+def excerpt(named: bool) -> list[Event]:
+    """Return a few launches, then a copy for which the host waits 9 ms while the device does nothing."""
+    events = [one for one in program(8) if named or one["ph"] != "M"]
+    return [*events, call(99, 900, "cudaMemcpy") | {"dur": 9_000}, kernel(99, 9_890, 5)]
+
+
+def test_time_that_is_not_in_an_excerpt(tmp_path: Path) -> None:
+    """The host waits for a device that does nothing: of a file cut out of a longer one its records are
+    missing, and no finding speaks of a gap; of a whole file that is what happened.
+    """
+    for named in (False, True):
+        (folder := tmp_path / str(named)).mkdir()
+        trace = opened(folder, excerpt(named))
+        assert [row[0] for row in periods(trace)] == ([] if named else ["cut"])
+        rules = {finding.rule for finding in findings(Scope(trace)).losses}
+        assert ("lost-kernels" in rules) is not named
+        assert named or not rules & {"step-gap", "sync", "device-idle"}
+        if not named:
+            (finding,) = [one for one in findings(Scope(trace)).losses if one.rule == "lost-kernels"]
+            assert finding.helps == "Open the file that this one was cut out of."
+
+
+def open_ended(count: int) -> list[Event]:
+    """Return ops, and Python functions that all end when the recording does."""
+    ops = [complete(100.0 * at, 50, "aten::mm", pid=HOST, tid=HOST) for at in range(20)]
+    frames = [
+        complete(100.0 * at + 1, 1999 - 100.0 * at, "len", "python_function", pid=HOST, tid=HOST)
+        for at in range(count)
+    ]
+    return [*ops, *frames]
+
+
+@pytest.mark.parametrize(
+    ("analysis", "events", "said"),
+    [
+        (
+            "breakdown",
+            [*program(30), kernel(999, -8e9, 10)],
+            "2 h 13 min between 1 piece of work and all",
+        ),
+        ("idle", [*program(30), kernel(999, -8e9, 10)], "2 h 13 min between 1 piece of work"),
+        ("summary", [*program(30), kernel(999, -8e9, 10)], "2 h 13 min between 1 piece of work"),
+        ("breakdown", program(50, range(20, 30)), "the work of 10 calls is missing, for 1.04 ms"),
+        ("breakdown", excerpt(named=False), "cut out of a longer one and lacks the device's records"),
+        ("tree", open_ended(10), "10 slices of one name end with the lane"),
+        ("range", open_ended(10), "10 slices of one name end with the lane"),
+    ],
+)
+def test_tables_say_what_cannot_be_trusted(
+    analysis: str, events: Sequence[Event], said: str, tmp_path: Path
+) -> None:
+    """Below a table's rows stands which of its time cannot be trusted; a range without it says nothing."""
+    trace = opened(tmp_path, events)
+    notes = BY_NAME[analysis].run(Scope(trace)).main.notes
+    assert sum(said in note for note in notes) == 1, notes
+    elsewhere = Scope(trace, (trace.opening_span[0], trace.opening_span[0] + 500))
+    assert not any(said in note for note in BY_NAME[analysis].run(elsewhere).main.notes)
+
+
+@pytest.mark.parametrize("analysis", ["breakdown", "idle", "summary", "tree", "range"])
+def test_tables_of_sound_traces_say_nothing(analysis: str, tmp_path: Path) -> None:
+    """Sound work, and calls of several names in which a profiler is stopped, make no note."""
+    stack = [
+        complete(100.0 * at, 3000 - 100.0 * at, f"f{at}", "python_function", pid=HOST, tid=60)
+        for at in range(12)
+    ]
+    notes = BY_NAME[analysis].run(Scope(opened(tmp_path, [*program(30), *stack]))).main.notes
+    assert not any("(doctor)" in note for note in notes)

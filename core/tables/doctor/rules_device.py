@@ -32,6 +32,8 @@ from .rule import (
 
 BY_CLOCKS = "delays, idle times, and which step device work belongs to: the device's clock is not the host's"
 BEGIN = ("kernel begins", "kernels begin")
+WAIT = re.compile(r"(?i)(^|[_\W])(wait|notify|event)([_\W]|$)|stream_?wait")
+"""Names of work that waits for a peer or an event, or tells of one."""
 BLANK = re.compile(r"\A\s*(unknown)?\s*\Z")
 PERIODS: Mapping[Trouble, str] = {
     "lost": "work missing",
@@ -219,14 +221,15 @@ def cycle_stamps(recording: Recording, limits: Limits) -> Diagnosis | None:
 @DoctorRule(
     "zero-durations",
     "warning",
-    "more than {share} of the kernels take no time; a note where the file has whole µs, and at least as "
-    "many kernels take one",
+    "more than {share} of the kernels, waits aside, take no time; a note where the file has whole µs, and at "
+    "least as many kernels take one",
     SPYRE,
     {"share": 0.01},
     distorts="kernel times, averages and shares",
 )
 def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
-    kernels, total = recording.kernels, len(recording.kernels)
+    kernels = recording.kernels[~recording.kernels.named(WAIT)]  # what it waits for may be there already
+    total = len(kernels)
     positions = kernels.position[kernels.dur == 0].tolist()
     if len(positions) <= limits["share"] * total:
         return None
@@ -280,8 +283,8 @@ def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None
 @DoctorRule(
     "lost-kernels",
     "warning",
-    "more than {calls} calls in a row that start work, or {share} of all or of those of a name, have no "
-    "device work; a note where fewer have none",
+    "more than {calls} calls in a row that start work, or more than {calls} and {share} of all or of those "
+    "of a name, have no device work; an error where no call has any, a note where fewer have none",
     AIUPTI,
     {"calls": FEW_CALLS, "share": FEW_SHARE},
     distorts="kernel counts and device times: what these calls started is not in the trace",
@@ -299,7 +302,7 @@ def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
     text = f"{format_count(count)} of {of_launches} {has} no device work: {', '.join(names[:FIRST])}{more}"
     periods = () if few else _periods(recording, "lost", "truncated")
     evidence = periods or recording.slices("launch without work", lost.lost[:1].tolist())
-    return Diagnosis(count, text, evidence, "note" if few else None)
+    return Diagnosis(count, text, evidence, "note" if few else "error" if lost.are_all else None)
 
 
 @DoctorRule(

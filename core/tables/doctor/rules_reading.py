@@ -7,20 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...base.arrays import AnyArray
-from ...base.kineto import OPS, RUNTIME
+from ...base.kineto import GROUPS, OPS, RUNTIME
 from ...base.units import TIME_LIMIT_TEXT, count_of, format_count, format_ns
 from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
-from ...read.problem import DAMAGED, UNVERIFIED
+from ...read.problem import DAMAGED, OTHER_TEXT, UNVERIFIED
 from ...trace.devices import devices, lane_categories
 from ..rule_threshold import OWN, Limits
-from ..untrusted import capture_ends, damage
+from ..untrusted import MANY_OPEN, capture_ends, damage, holds_events
 from .rule import (
     FIRST,
     FORMAT,
     KINETO,
+    PYTORCH,
     SPYRE,
     Diagnosis,
     DoctorRule,
@@ -81,6 +82,52 @@ def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
 def damaged(recording: Recording, limits: Limits) -> Diagnosis | None:
     evidence = tuple(exhibit for kind in (DAMAGED, UNVERIFIED) for exhibit in _problems(recording, kind))
     return Diagnosis(len(evidence), "the compressed data is damaged: copy the file again", evidence)
+
+
+@DoctorRule(
+    "no-events",
+    "error",
+    "nothing in the file has a time: there are no events, or metadata alone",
+    FORMAT,
+    distorts="everything: all tables are empty",
+)
+def no_events(recording: Recording, limits: Limits) -> Diagnosis | None:
+    metadata = int(recording.index.read_report["metadata"])
+    text = f"there are no events but {count_of(metadata, 'name or label', 'names and labels')} of lanes"
+    return Diagnosis(0 if holds_events(recording.index) else 1, text if metadata else "there are no events")
+
+
+@DoctorRule(
+    "other-text",
+    "note",
+    "text or data that is no event stands before, between or behind the documents",
+    FORMAT,
+    distorts="nothing: all events around it are read",
+)
+def other_text(recording: Recording, limits: Limits) -> Diagnosis | None:
+    evidence = _problems(recording, OTHER_TEXT)
+    return Diagnosis(len(evidence), "there is text that is no event", evidence)
+
+
+@DoctorRule(
+    "open-ended",
+    "warning",
+    f"all slices of one name in a lane, more than {MANY_OPEN} with different starts, last until the same ns, "
+    "in which the lane ends, and are most of those that do",
+    PYTORCH,
+    distorts="durations and nesting of these slices, and self times around them: their ends are not known",
+)
+def open_ended(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """Calls were begun whose ends the profiler did not see: it ended all of them when it stopped."""
+    periods = [one for one in recording.untrusted if one.trouble == "open-ended"]
+    count, ends = sum(one.count for one in periods), {one.end for one in periods}
+    first = [one.position for one in periods if one.position is not None]
+    are_frames = bool(np.isin(np.array(first), recording.of_categories(GROUPS["python"])).all())
+    what = count_of(count, *(("Python frame", "Python frames") if are_frames else ("slice", "slices")))
+    is_last = ends == {max(recording.scope.trace.span[1], *ends, 0)}
+    where = "the end of the recording" if is_last else "the end of their lane"
+    text = f"{what} end in the same ns, {where}: their ends are not known"
+    return Diagnosis(count, text, recording.slices("never ended", first))
 
 
 REPAIRED = _counted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.arrays import merge
+from ...base.kineto import RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
 from ..host_columns import PROFILER
 from ..rule_threshold import OWN, Limits
@@ -109,6 +110,25 @@ def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
     return Diagnosis(
         len(lines), count_of(len(lines), "error of the profiler", "errors of the profiler"), _quoted(lines)
     )
+
+
+@DoctorRule(
+    "device-unused",
+    "note",
+    "the file lists devices of the machine, and has neither device work nor a call into their runtime",
+    PYTORCH,
+    distorts="tables about devices: they are empty",
+)
+def device_unused(recording: Recording, limits: Limits) -> Diagnosis | None:
+    properties = recording.index.device_properties
+    if not properties or len(recording.work) or len(recording.of_categories(RUNTIME)):
+        return None
+    names = ", ".join(dict.fromkeys(str(one.get("name") or "a device") for one in properties))
+    text = (
+        f"of {names[:80]} nothing is recorded: all ran on the CPU, or the profiler was not asked for the "
+        "device (ProfilerActivity.CUDA)"
+    )
+    return Diagnosis(len(properties), text)
 
 
 @DoctorRule(

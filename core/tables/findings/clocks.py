@@ -59,6 +59,7 @@ WHAT: Mapping[Trouble, str] = {
     "collapsed": "{pieces} of a length that cannot be right",
     "merged": "the time between two recordings in one file",
     "truncated": "the file is cut off",
+    "cut": "the file is cut out of a longer one, without what the device did while the host waited for it",
 }
 
 
@@ -95,7 +96,24 @@ def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{_steps_text(facts, periods)}: {'; '.join(parts)}"
     )
     text += "; the rest is judged" if facts.has_devices else ""
-    return Observation(text, facts.longest_windows("left out", claim), claim, times=claim.starts)
+    evidence = facts.longest_windows("left out", claim)
+    return Observation(text, evidence, claim, times=claim.starts, helps=_helps(facts, periods))
+
+
+def _helps(facts: SourceFacts, periods: Sequence[Untrusted]) -> str:
+    """Return what helps where that is no other recording: what is missing was recorded, and cannot be read or
+    is in the file that this one was cut out of; "" where it is.
+    """
+    report = facts.index.read_report
+    unread = sum(int(report[term]) for term in ("unreadable", "without_time", "not_objects"))
+    if unread:
+        return (
+            f"{count_of(unread, 'event')} of the file could not be read, and may be what is missing: "
+            "`tracelane doctor` says where they stand."
+        )
+    if {one.trouble for one in periods} == {"cut"}:
+        return "Open the file that this one was cut out of."
+    return ""
 
 
 def _steps_text(facts: SourceFacts, periods: Sequence[Untrusted]) -> str:

@@ -12,6 +12,7 @@ from ...base.arrays import EMPTY, I64, AnyArray, Intervals, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
+from ...index.format import LaneRole
 from ...index.store import Index
 from ...query.groups import concatenated
 from ...query.views import SliceId
@@ -41,7 +42,7 @@ from ..op_events import OP, PYTHON, RUNTIME
 from ..scope import Scope, nearest_around
 from ..skew import RankPart, Skew, parts_of, skew, skew_of_parts
 from ..step_choice import Steps, find_steps
-from ..untrusted import Untrusted, untrusted, untrusted_time
+from ..untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
 from .finding import Baseline, Evidence, NotJudged
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
@@ -52,7 +53,6 @@ PAUSE_TIMES, PAUSES_ALIKE, PAUSES_DIFFER = 5, 20, 1.3
 """A pause between steps is far longer than usual from so many times the usual one on, and not far shorter
 than the longest; those of a program without marks differ by such a factor, or they are its own.
 """
-NO_HOST = NotJudged("the trace holds no host slices")
 NO_LAUNCHES = NotJudged("the trace does not say which call launched the device work")
 
 
@@ -264,6 +264,7 @@ class SourceFacts:
             one
             for one in self.capture.untrusted
             if one.source == self.source
+            and one.trouble in OF_RECORDS
             and one.start < high
             and one.end > low
             and (one.device is None or lanes is None or not lanes.isdisjoint(one.device.lanes))
@@ -275,15 +276,25 @@ class SourceFacts:
         return untrusted_time(self.untrusted_periods)
 
     @property
+    def no_host(self) -> NotJudged:
+        """Why there are no slices of the host that rules know."""
+        if len(self.whole_host):
+            return NotJudged("no operators run on the host in the time that is looked at")
+        roles = {LaneRole.HOST, LaneRole.DEVICE}
+        lanes = [one for one in self.scope.trace.lanes if one.source == self.source and one.slices]
+        if any(lane.role not in roles or lane.role is LaneRole.HOST for lane in lanes):
+            return NotJudged("the host's slices are no operators, calls or annotations that the rules know")
+        return NotJudged("the trace holds no host slices")
+
+    @property
     def no_device(self) -> NotJudged:
         if self.stray:
             return NotJudged(f"device work ({count_of(self.stray, 'piece')}) has times far from all others")
-        why = (
-            "the records of the device cannot be trusted"
-            if len(self.work)
-            else "the trace holds no device work"
-        )
-        return NotJudged(why)
+        if len(self.work):
+            return NotJudged("the records of the device cannot be trusted")
+        if len(work_of(replace(self.scope, range=None, work=None))):
+            return NotJudged("no device work lies in the time that is looked at")
+        return NotJudged("the trace holds no device work")
 
     @cached_property
     def busy(self) -> Intervals:

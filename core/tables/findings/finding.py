@@ -36,6 +36,7 @@ class Observation:
     reach: Intervals = EMPTY
     times: I64 | None = field(default=None, repr=False)
     work: U32 | None = field(default=None, repr=False)  # positions of device work, ascending
+    helps: str = ""  # what helps, where that is not what mostly does
 
     @property
     def claimed_ns(self) -> int:

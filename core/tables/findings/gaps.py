@@ -13,7 +13,7 @@ from ..host_columns import LOADER
 from ..op_events import OP
 from ..rule_threshold import OWN, Limits
 from ..step_choice import Steps
-from .facts import NO_HOST, NO_LAUNCHES, SourceFacts
+from .facts import NO_LAUNCHES, SourceFacts
 from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, Rule, effects_of
 
@@ -129,7 +129,7 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     if len(facts.work) < 3:
         return NotJudged("the trace has less than three pieces of device work")
     if not len(facts.host) and not (facts.work.launch >= 0).any():
-        return NO_HOST  # or what was left out of the file looks like a gap
+        return facts.no_host  # or what was left out of the file looks like a gap
     ended, next_work = facts.work_after(gaps)
     gaps = Intervals(gaps.starts[ended], gaps.ends[ended])
     length = gaps.ends - gaps.starts
@@ -175,7 +175,7 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
 def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
     host, steps = facts.host, facts.steps
     if not (host.kinds == OP).any():
-        return NotJudged("the trace holds no operators")
+        return NotJudged("no operators run on the host in the time that is looked at")
     doing = np.union1d(np.flatnonzero(facts.active), host.matching(LOADER))
     quiet = facts.held_up.clipped(*facts.working_span).without(host.union(doing))
     long = quiet.ends - quiet.starts >= limits["least_ns"]

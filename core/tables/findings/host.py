@@ -13,12 +13,13 @@ from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from ..scope import nearest_around
 from .device import COLLECTIVE
-from .facts import NO_HOST, SourceFacts, share
-from .finding import Observation, Outcome
+from .facts import SourceFacts, share
+from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, TENSORBOARD, Rule, effects_of
 
 VALUE_NS = 20_000
 """An operator during which copies take no longer (ns) reads a value, and moves no data."""
+IDLE_HOST = NotJudged("no operators or calls but waits run on the host in the time that is looked at")
 
 
 @Rule(
@@ -36,7 +37,7 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
     working = _working(facts)
     if not working.any():
-        return NO_HOST
+        return facts.no_host if not len(host) else IDLE_HOST
     whole = sum_of(host.self_ns[working])
     working[np.union1d(facts.transfers, host.matching(COLLECTIVE, OP))] = False
     own = np.flatnonzero(working)
@@ -86,7 +87,7 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
     own = np.flatnonzero(_working(facts))
     if not len(own):
-        return NO_HOST
+        return facts.no_host if not len(host) else IDLE_HOST
     count = np.bincount(host.name[own], minlength=len(host.texts))
     total = host.sums(own, host.ends - host.starts)
     cheap = (count >= limits["count"]) & (total < limits["mean_ns"] * count)
@@ -120,7 +121,7 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
     own = np.flatnonzero((host.kinds == OP) & ~_repeats(facts))
     if not len(own):
-        return NO_HOST
+        return facts.no_host
     total, self_ns = host.sums(own, host.ends - host.starts), host.sums(own, host.self_ns)
     whole = facts.host_busy.length
     dear = (total >= limits["share"] * whole) & (self_ns <= limits["self_share"] * total) & (total > 0)

@@ -308,7 +308,16 @@ def _in_full(rule: Rule, claim: Claim, facts: SourceFacts) -> Finding | None:
         return None
     hit, total = _recurrence(observation, facts)
     caused = {"caused_by": claim.caused_by, "caused_ns": claim.caused_ns} if kind == "loss" else {}
-    cost = {"claimed_ns": ns, "share": part, "kind": kind, "in_steps": hit, "of_steps": total, **caused}
+    cost: dict[str, object] = {
+        "claimed_ns": ns,
+        "share": part,
+        "kind": kind,
+        "in_steps": hit,
+        "of_steps": total,
+        **caused,
+    }
+    if observation.helps:
+        cost["helps"] = observation.helps
     where = {"sources": (facts.source,), "of_part": _part_title(facts)}
     return rule.finding(observation.text, observation.evidence, **cost, **where)
 

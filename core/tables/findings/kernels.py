@@ -367,7 +367,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     "Triton kernels",
     "kernels named triton_… run on the device",
     f"{GUIDE}; {PYTORCH}",
-    helps="The name holds the fused operators; the CPU slice of the same name launched it.",
+    helps="The name holds the fused operators.",
     kind="note",
     needs=("device",),
 )
@@ -380,7 +380,11 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     text = f"{what} {format_share(share(ns, whole))} of the device time"
     evidence = [facts.on_device("the longest run", runs.top("dur", 1))]
     calls = facts.host.matching(TRITON, OP)
+    names = {short_name(name) for name in runs.name.texts}
+    labels = (short_name(facts.host.label(int(facts.host.name[at]))) for at in calls.tolist())
+    calls = calls[np.array([label in names for label in labels], np.bool_)]
     if len(calls):
+        text += "; slices of the same names on the host launch them"
         evidence.append(facts.on_host("the first CPU slice that launches one", int(calls[0])))
     return Observation(text, tuple(evidence), runs.union(), work=np.unique(runs.position))
 

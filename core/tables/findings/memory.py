@@ -18,7 +18,16 @@ from .rule import TENSORBOARD, Rule, effects_of
 from .steps import NO_STEPS
 
 PAGEABLE = re.compile(r"\bPageable\b")
-NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory=True)")
+
+
+def _no_records(facts: SourceFacts) -> NotJudged:
+    """Return why nothing is known of the allocators that a rule asks for."""
+    recorded = [one for one in allocators(facts.scope) if len(one)]
+    if not recorded:
+        return NotJudged("the trace holds no records of allocators (profile_memory=True)")
+    if all(one.host for one in recorded):
+        return NotJudged("the host's allocator is recorded, none of a device")
+    return NotJudged("how much memory allocators hold is not recorded, only what they release")
 
 
 @Rule(
@@ -34,7 +43,7 @@ NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory
 def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
     uses = [use for use in memory(facts.scope).uses if not use.allocator.host and use.peak is not None]
     if not uses:
-        return NO_RECORDS
+        return _no_records(facts)
     sizes = _sizes(facts)
     known = [use for use in uses if use.allocator.device_id in sizes]
     if not known:
@@ -68,7 +77,7 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
 def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
     known = [one for one in allocators(facts.scope) if not one.releases_only and len(one)]
     if not known:
-        return NO_RECORDS
+        return _no_records(facts)
     steps = facts.steps
     if steps is None:
         return NO_STEPS

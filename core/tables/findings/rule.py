@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ..rule_threshold import Limits, threshold_text
-from .facts import NO_HOST, SourceFacts
+from .facts import SourceFacts
 from .finding import Evidence, Finding, Kind, Need, Observation, Outcome
 
 Judge: TypeAlias = Callable[[SourceFacts, Limits], Outcome]
@@ -74,7 +74,7 @@ class Rule:
         if "device" in self.needs and not facts.has_devices:
             return facts.no_device
         if "host" in self.needs and not len(facts.host):
-            return NO_HOST
+            return facts.no_host
         outcome = self.judge(facts, self.limits)
         if not isinstance(outcome, Observation):
             return outcome

@@ -74,7 +74,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
     notes = np.flatnonzero(host.kinds == ANNOTATION)
     if not len(notes):
-        return NotJudged("the trace holds no annotations")
+        return NotJudged("the time that is looked at holds no annotations")
     running = (host.kinds == OP) | (host.kinds == RUNTIME)
     running[host.matching(LOADER)] = True  # an annotation in newer traces, and has a rule of its own
     operators = np.flatnonzero(running)
