@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tests.batches import Part
 from tests.boundary_times import BOUNDARY_TEXTS
+from tracelane.core.native.library import native_library
 from tracelane.core.read.batch import ColumnBuffers, PlainNumbering
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.scan_native import NativeScanner
@@ -29,6 +30,11 @@ class Scan:
 
     stop: ScanStop
     batch: Part
+
+
+def scanners() -> list[ReferenceScanner]:
+    """Return a plain scanner, and a native one where it is compiled."""
+    return [reference(), *([native()] if native_library().functions is not None else [])]
 
 
 def native() -> NativeScanner:
