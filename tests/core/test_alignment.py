@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs
+from tests.corpus import CORPUS, files, needs, over
 from tests.events import complete
 from tracelane.core import Trace, open_trace
 from tracelane.core.index.captures import Choice
@@ -20,6 +20,7 @@ from tracelane.core.trace.collectives import AIU, DEVICE, HOST, collectives_at, 
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
+RANKS = [tuple(files("cpu/torch_2.13_rank*.pt.trace.json.gz"))]
 MS = 1_000_000
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
@@ -88,10 +89,10 @@ def test_a_shifted_clock_is_recovered(tmp_path: Path, corpus_cache: Path, shift_
     assert (start, end) == (low, high)
 
 
-@needs(CORPUS)
-def test_collectives_of_a_hosts_library_align_too(corpus_cache: Path) -> None:
+@over("paths", [(GLOO,), *RANKS])
+def test_collectives_of_a_hosts_library_align_too(paths: tuple[Path, ...], corpus_cache: Path) -> None:
     """Gloo's calls on the CPU, on one host's clock, ask for next to no correction."""
-    trace = open_trace(GLOO, index_dir=corpus_cache)
+    trace = open_trace(list(paths), index_dir=corpus_cache)
     assert trace.alignment.level == HOST
     assert abs(offsets(trace)[1]) < 100_000
     assert trace.sources[0].notes == (trace.alignment.text,)

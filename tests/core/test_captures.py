@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs
+from tests.corpus import CORPUS, files, needs, over
 from tests.events import complete
 from tests.rank_files import rank_files
 from tracelane.core import open_trace
@@ -224,11 +224,17 @@ def test_the_ranks_of_real_captures_open_in_order(corpus_cache: Path) -> None:
     trace = open_trace(sorted(DLRM.iterdir(), reverse=True), index_dir=corpus_cache)
     assert [member.rank for member in trace.members] == [0, 1, 2, 3]
     assert trace.sources[0].notes[0] == "missing: ranks 4-7 of 8"
-    gloo = open_trace(GLOO, index_dir=corpus_cache)
-    assert [(member.rank, member.world, member.host) for member in gloo.members] == [
-        (0, 2, "vm"),
-        (1, 2, "vm"),
-    ]
+
+
+@over(
+    "paths",
+    [(GLOO,), *(tuple(files(f"cpu/torch_{release}_rank*.pt.trace*")) for release in ("2.13", "2.14"))],
+)
+def test_two_ranks_of_gloo_open_in_order(paths: tuple[Path, ...], corpus_cache: Path) -> None:
+    """Each rank says which it is, of how many, and on which host, whichever is named first."""
+    trace = open_trace(sorted(paths, reverse=True), index_dir=corpus_cache)
+    members = [(member.rank, member.world, member.host) for member in trace.members]
+    assert members == [(0, 2, "vm"), (1, 2, "vm")]
 
 
 @needs(CORPUS)

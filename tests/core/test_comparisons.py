@@ -385,7 +385,15 @@ def test_shortened_side(tmp_path: Path) -> None:
     assert again == {"big": ("gone", -1, -90_000), OTHERS: ("both", 0, -5_000)}
 
 
-@over("name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
+@over(
+    "name",
+    [
+        "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+        "aiu/mlp_trace.json",
+        "cuda/gloo.pt.trace.json.gz",
+        "cpu/torch_2.13_training.pt.trace.json.gz",
+    ],
+)
 def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
     """A summary read back compares as the one that was written, is small, and no trace is taken for one."""
     scope = Scope(open_trace(file(name), index_dir=corpus_cache))
@@ -526,10 +534,17 @@ def test_regressions_lie_where_they_are(
     assert not worst or leaf["name"] == worst
 
 
-@needs(CORPUS)
-def test_nothing_is_lost_and_nothing_changes_against_itself(corpus_cache: Path) -> None:
+@over(
+    "name",
+    [
+        "gpu/tl_mi300_resnet_train_rank0of8.json.gz",
+        "cuda/gloo.pt.trace.json.gz",
+        "cuda/stacks.pt.trace.json.gz",
+    ],
+)
+def test_nothing_is_lost_and_nothing_changes_against_itself(name: str, corpus_cache: Path) -> None:
     """Against nothing a tree holds all device work; against itself it has no row."""
-    path = CORPUS / "gpu" / "tl_mi300_resnet_train_rank0of8.json.gz"
+    path = file(name)
     trace = open_trace([path], index_dir=corpus_cache)
     scope = Scope(trace)
     assert not len(diff_trees(scope, scope, ("a", "b")))

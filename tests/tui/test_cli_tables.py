@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, file, needs, over
 from tests.events import begin, complete, write_events
 from tests.json_tables import command_json, flat
 from tests.tui.cli_process import tracelane
@@ -323,7 +323,17 @@ def test_the_sorted_column_stays(width: int, sort: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["ops", "kernels", "slices", "steps", "memory", "launches", "breakdown"])
-@over("name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "gpu/tl_torch_compile_triton*"])
+@over(
+    "name",
+    [
+        *(
+            "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+            "aiu/mlp_trace.json",
+            "gpu/tl_torch_compile_triton.json.gz",
+        ),
+        *("cuda/gloo.pt.trace.json.gz", "cpu/torch_2.13_training.pt.trace.json.gz"),
+    ],
+)
 def test_tables_of_real_traces_fit_80_columns(
     command: str,
     name: str,
@@ -333,7 +343,7 @@ def test_tables_of_real_traces_fit_80_columns(
 ) -> None:
     """With COLUMNS=80 each line of each table has at most 80 characters, also into a pipe."""
     monkeypatch.setenv("COLUMNS", "80")
-    path = sorted(CORPUS.glob(name))[0]
+    path = file(name)
     assert main([command, str(path), "--index-dir", str(corpus_cache)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 1 and [line for line in lines if len(line) > 80] == []

@@ -64,6 +64,7 @@ def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: i
         "gpu/tl_vllm_capture_python_functions.pt.trace.json.gz",
         "gpu/tl_vllm_decode_cudagraph_exec.json.gz",
         "aiu/mlp_trace.json",
+        *("cuda/inference.pt.trace.json.gz", "cuda/stacks.pt.trace.json.gz"),
     ],
 )
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (200, 50)])
