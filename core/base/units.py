@@ -100,6 +100,11 @@ def format_bytes(count: float) -> str:
     return f"{value:.1f} {unit}" if abs(value) >= 10 else f"{value:.2f} {unit}"
 
 
+def format_ratio(ratio: float) -> str:
+    """Return how many times as long something takes, in three digits without an exponent: "3.54"."""
+    return f"{ratio:,.0f}" if ratio >= 99.95 else f"{ratio:.3g}"
+
+
 def format_share(share: float) -> str:
     """Return a share of 1 as percent: "12.3 %"."""
     return f"{share * 100:.1f} %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -710,3 +711,63 @@ def test_a_call_held_by_the_profiler_is_no_overhead(tmp_path: Path) -> None:
     held = [buffer, *launched(5, 2010, 2020, 40), *launched(2016, 3, 2060, 40)]
     rules = [row.rule for row in findings(Scope(trace_of(held, tmp_path / "held"))).findings]
     assert "overhead-bound" not in rules and "profiler" in rules
+
+
+def _stalls(*steps: float, in_call: bool = False) -> list[Event]:
+    """Steps of eight operators: the fourth takes so many µs more than 20, or the first does in its call."""
+    events: list[Event] = []
+    at = 0.0
+    for number, more in enumerate(steps):
+        begin = at
+        for place in range(8):
+            length = 20 + more * (place == (0 if in_call else 3))
+            call_us = length - 10 if in_call else 5
+            events.append(op(at, length, f"aten::op{place % 2}"))
+            events += launched(at + length - call_us - 1, call_us, at + length, 200)
+            at += length + 200
+        events.append(step(number, begin, at - begin))
+    return events
+
+
+@pytest.mark.parametrize(
+    ("stalls", "in_call", "speaking", "silent"),
+    [
+        ((2_000, 2_000, 2_000, 2_000), False, "host-pause", "first-use"),
+        ((2_000, 0, 0, 2_000), False, "host-pause", "first-use"),
+        ((2_500, 0, 0, 0), True, "first-use", "host-pause"),
+        ((0, 0, 0, 0), False, "", "host-pause"),
+    ],
+    ids=["in each step", "in two", "in the first call", "never"],
+)
+def test_what_comes_again_is_no_first_use(
+    stalls: tuple[float, ...], in_call: bool, speaking: str, silent: str, tmp_path: Path
+) -> None:
+    """An operator that stands still in several steps makes the host pause; a first call alone loads."""
+    trace = trace_of(_stalls(*stalls, in_call=in_call), tmp_path)
+    rules = {one.rule for one in findings(Scope(trace)).findings}
+    assert (not speaking or speaking in rules) and silent not in rules
+
+
+def test_a_single_pass_is_not_called_bound_by_its_host(tmp_path: Path) -> None:
+    """What ran once says nothing of how host and device keep pace."""
+    reports = []
+    for folder, names in (("once", "abcd"), ("again", "aaaa")):
+        events: list[Event] = []
+        for n, name in enumerate(names):
+            events += [op(900 * n, 800), *launched(900 * n + 780, 5, 900 * n + 800, 3, name)]
+        reports.append(findings(Scope(trace_of(events, tmp_path / folder))))
+    assert ["overhead-bound" in {one.rule for one in report.findings} for report in reports] == [False, True]
+    assert "ran once" in dict(reports[0].not_judged)["overhead-bound"]
+
+
+@pytest.mark.parametrize("host_us", [500, 5_000, 50_000, 500_000])
+def test_no_sentence_has_an_exponent(host_us: int, tmp_path: Path) -> None:
+    """However many times as long the host works."""
+    events = [
+        event
+        for n in range(4)
+        for event in (op(n * host_us, host_us), *launched(n * host_us + 10, 2, n * host_us + 15, 2))
+    ]
+    report = findings(Scope(trace_of(events, tmp_path)))
+    assert "overhead-bound" in {one.rule for one in report.findings}
+    assert not [one.text for one in report.findings if re.search(r"\de[+-]?\d", one.text)]

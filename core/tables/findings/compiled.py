@@ -288,6 +288,8 @@ ASKS = re.compile(r"Occupancy|Func(Get|Set)|(Module|Library)Get(Function|Kernel)
 """Calls about a kernel, which load it."""
 LEAST_NS = 10_000
 """A call is not long below so many times this (ns), however short the others are."""
+EQUAL = 0.5
+"""A stall that takes at least this share of an earlier one's time is one of the same kind."""
 FEW_RUNS = 3
 """Of fewer runs of a collective the first is not told from the others."""
 
@@ -351,12 +353,24 @@ def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
     names = Groups(host.name[rows], len(host.texts))
     median = np.where(names.counts > 1, names.quantiles(own, 0.5)[0], 0)
     chosen = own >= limits["times"] * np.maximum(median[names.codes], LEAST_NS)
-    chosen &= _is_first(facts, rows)
+    is_first = _is_first(facts, rows)
+    chosen &= is_first & ~_comes_again(host.starts[rows], own, is_first)
     few = names.counts_where(chosen) <= np.maximum(limits["few_share"] * names.counts, 1)
     most = names.sums(np.where(chosen, own, 0)) >= limits["share"] * names.sums(own)
     counts = names.counts + np.isin(np.arange(names.size), host.name[host.matching(ALLOCATES)])
     first: I64 = rows[chosen & (few & most & (counts > 1))[names.codes]]
     return first
+
+
+def _comes_again(starts: I64, own: I64, is_first: AnyArray) -> AnyArray:
+    """Return which slices are followed by others, no first ones, that take at least EQUAL of their time: what
+    comes again is no first use.
+    """
+    order = np.argsort(starts, kind="stable")
+    later = np.where(is_first, 0, own)[order][::-1]
+    longest_later = np.zeros(len(starts), np.int64)
+    longest_later[order] = np.maximum.accumulate(np.append(0, later)[:-1])[::-1]
+    return longest_later >= EQUAL * own
 
 
 def _first_collectives(facts: SourceFacts, limits: Limits, until: int) -> Frame:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
-from ...base.units import about_ns, count_of, format_share
+from ...base.units import about_ns, count_of, format_ratio, format_share
 from ..device_state import BUSY
 from ..kinds import KernelType
 from ..op_events import OP, RUNTIME
@@ -161,6 +161,9 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     issuing = np.setdiff1d(np.flatnonzero(facts.active), facts.waits)
     if not len(issuing):
         return None
+    runs = np.unique(facts.work.name_number, return_counts=True)[1]
+    if len(facts.steps or ()) < 2 and (runs == 1).all():
+        return NotJudged("all work ran once: in a first pass the host prepares what it later has")
     low, high = int(facts.host.starts[issuing].min()), int(facts.host.ends[issuing].max())
     host, busy = _host_working(facts).clipped(low, high), facts.busy.length
     blamed = host.without(facts.busy).without(facts.waiting)
@@ -172,10 +175,10 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         or blamed.length < limits["host_share"] * idle_ns
     ):
         return None
-    used = share(busy, facts.span_ns)
+    used = format_share(share(busy, facts.span_ns))
     text = (
         f"The host works {about_ns(host.length)} to give the device {about_ns(busy)} of work: "
-        f"{host.length / busy:.3g} times as long; {_device_is(facts)} busy in only {format_share(used)} of "
+        f"{format_ratio(host.length / busy)} times as long; {_devices(facts)} is busy in only {used} of "
         f"{about_ns(facts.span_ns)}"
     )
     return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
@@ -255,10 +258,15 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     )
 
 
+def _devices(facts: SourceFacts) -> str:
+    """Return what the source's devices are called within a sentence."""
+    devices = sum(1 for _ in facts.work.by("device_row"))
+    return f"at least one of {devices} devices" if devices > 1 else facts.device_title
+
+
 def _device_is(facts: SourceFacts) -> str:
     """Return the beginning of a sentence about the source's devices."""
-    devices = sum(1 for _ in facts.work.by("device_row"))
-    name = f"at least one of {devices} devices" if devices > 1 else facts.device_title
+    name = _devices(facts)
     return f"{name[0].upper()}{name[1:]} is"
 
 

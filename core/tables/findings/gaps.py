@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...base.arrays import I64, Intervals, merge, sum_of
+from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_ns
+from ...query.groups import Groups
 from ..frame import Frame
 from ..host_columns import LOADER
-from ..op_events import OP
+from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from ..step_choice import Steps
 from .facts import NO_LAUNCHES, SourceFacts
@@ -161,10 +162,11 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     "host-pause",
     "The host pauses",
     "in at least two steps (or three times without steps) no thread of the host runs an operator, a "
-    "call, a data loader or a collective for {least_ns} at a stretch while the device waits for it, "
-    "and these stretches take {share} of the time looked at",
+    "call, a data loader or a collective for {least_ns} at a stretch, or an operator by itself takes as long "
+    "and {times} times its median, while the device waits for it, and these stretches take {share} of the "
+    "time looked at",
     OWN,
-    {"least_ns": 1_000_000, "share": 0.1},
+    {"least_ns": 1_000_000, "share": 0.1, "times": 8},
     helps=(
         "See what the program does there: preparing data, checkpoints, logging, garbage collection, locks. "
         "record_function names a part of it, with_stack=True shows the Python functions."
@@ -177,18 +179,37 @@ def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
     if not (host.kinds == OP).any():
         return NotJudged("no operators run on the host in the time that is looked at")
     doing = np.union1d(np.flatnonzero(facts.active), host.matching(LOADER))
-    quiet = facts.held_up.clipped(*facts.working_span).without(host.union(doing))
+    held_up = facts.held_up.clipped(*facts.working_span)
+    stalled = _stalled(facts, limits)
+    quiet = held_up.without(host.union(doing)).union(held_up.intersection(stalled))
     long = quiet.ends - quiet.starts >= limits["least_ns"]
     pauses = Intervals(quiet.starts[long], quiet.ends[long])
     step = np.arange(len(pauses)) if steps is None else np.searchsorted(steps.starts, pauses.starts, "right")
     if len(np.unique(step)) < (3 if steps is None else 2) or pauses.length < limits["share"] * facts.span_ns:
         return None
     name = facts.doing_at_longest(pauses)
+    inside = pauses.intersection(stalled).length
+    still = "stands still in operators that are quick else"
+    does = still if 2 * inside > pauses.length else "runs no operator"
     text = (
         f"For {about_ns(pauses.length)} in {count_of(len(pauses), 'pause')} {facts.device_title} waits while "
-        f"the host runs no operator{f'; at the longest it is in {name}' if name else ''}"
+        f"the host {does}{f'; at the longest it is in {name}' if name else ''}"
     )
     return Observation(text, facts.longest_windows("longest pause", pauses), pauses)
+
+
+def _stalled(facts: SourceFacts, limits: Limits) -> Intervals:
+    """Return when operators that are quick else stand still: longer by themselves than `times` their median,
+    and without a call in which they would wait or work.
+    """
+    host = facts.host
+    rows = np.flatnonzero((host.kinds == OP) & facts.active)
+    if not len(rows):
+        return EMPTY
+    names, own = Groups(host.name[rows], len(host.texts)), host.self_ns[rows]
+    usual = limits["times"] * names.quantiles(own, 0.5)[0][names.codes]
+    long = rows[(own >= np.maximum(usual, limits["least_ns"])) & (names.counts[names.codes] > 2)]
+    return host.union(long).without(host.union(np.flatnonzero(host.kinds == RUNTIME)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.arrays import I64, merge, sum_of
 from ...base.short_names import comparable_name, short_name, short_names
-from ...base.units import about_ns, count_of, format_share
+from ...base.units import about_ns, count_of, format_ratio, format_share
 from ...index.format import NONE
 from ...query.groups import Groups
 from ...query.lookup import category_mask, promoted_of
@@ -222,7 +222,7 @@ def clock_drop(facts: SourceFacts, limits: Limits) -> Outcome:
         title = after.first_device.title
         text = (
             f"From {about_ns(moment - facts.span[0])} after the start all kernels of {title} take "
-            f"{times:.3g} times as long for the same work, as they do when its clock drops"
+            f"{format_ratio(times)} times as long for the same work, as they do when its clock drops"
         )
         last = work[work.start < moment]
         evidence = (

@@ -9,7 +9,7 @@ import numpy as np
 from ...base.arrays import I64, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
-from ...base.units import about_ns, count_of, format_share
+from ...base.units import about_ns, count_of, format_ratio, format_share
 from ..attribution import scope_of_step
 from ..critical_path import critical_path
 from ..host_columns import LOADER
@@ -172,7 +172,7 @@ def _slower_than_baseline(facts: SourceFacts, baseline: Baseline) -> Outcome:
     sides = ("this trace", baseline.title) if compiled else (baseline.title, "this trace")
     text = (
         f"Compiled steps take {about_ns(slow)} ({safe(sides[0])}), eager ones {about_ns(quick)} "
-        f"({safe(sides[1])}; medians): {slow / quick:.3g} times as long"
+        f"({safe(sides[1])}; medians): {format_ratio(slow / quick)} times as long"
     )
     return _slower_steps(text, facts, steps, np.arange(len(steps)), slow - quick)
 
