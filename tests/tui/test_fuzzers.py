@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.corpus import later
+from tests.fuzz import invariants
 from tests.fuzz.input_files import fuzz_files
+from tests.fuzz.invariants import fuzz_invariants
 from tests.fuzz.viewer_keys import MOST_GROWTH_MIB, endure
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.read.packed import GzipReader
 
 
 @pytest.mark.slow
@@ -20,6 +25,25 @@ def test_damaged_files_are_read_or_refused_in_one_line(seed: int, most: int, tmp
     """
     result = fuzz_files(seconds=200, seed=seed, folder=tmp_path, most=most)
     assert result.wrong == [] and result.inputs > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "most"), [(1, 12), later((2, 60))])
+def test_every_reader_and_output_keeps_the_rules(seed: int, most: int, tmp_path: Path) -> None:
+    """JSON and packets, packed and damaged, artefacts: what is written of them is bounded, harmless, where it
+    was asked for, and says the damage.
+    """
+    result = fuzz_invariants(seconds=200, seed=seed, folder=tmp_path, most=most)
+    assert result.wrong == [] and result.commands > result.inputs
+
+
+def test_silence_about_damage_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a reader says nothing of what gzip finds, the fuzzer does."""
+    data = gzip.compress(json.dumps({"traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "name": "a"}]}).encode())
+    monkeypatch.setattr(invariants, "made", lambda choose: ("t.json.gz", data[:-8] + bytes(8), "gz", 100))
+    monkeypatch.setattr(GzipReader, "_finish", lambda self: None)
+    result = fuzz_invariants(seconds=200, seed=1, folder=tmp_path, most=1)
+    assert any("says nothing of" in wrong for wrong in result.wrong)
 
 
 @pytest.mark.corpus
