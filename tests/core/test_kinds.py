@@ -377,6 +377,8 @@ def plain_role(trace: Trace, number: int, categories: set[str], names: set[str])
         return DEVICE
     if categories & GROUPS["device"]:
         return DEVICE
+    if process.name.startswith("/device:GPU:"):  # of XLA, where nothing has a category
+        return DEVICE if lane.name.startswith("Stream #") else HOST
     host = [category in RUNTIME or category in GROUPS["op"] | GROUPS["python"] for category in categories]
     own = [category in {"overhead", "Trace"} for category in categories]
     if categories and all(own):
