@@ -185,13 +185,13 @@ def test_a_shell_completes(demo: Path) -> None:
 
 
 def test_fish_gets_help_behind_a_tab(demo: Path) -> None:
-    """What fish inserts ends at a tab, behind which the help stands."""
+    """What fish inserts ends at a tab, behind which the help stands; click 8.4.0 writes lines for both."""
     words = {"_TRACELANE_COMPLETE": "fish_complete", "COMP_WORDS": "tracelane ker", "COMP_CWORD": "ker"}
     command = [sys.executable, "-m", "tracelane"]
     done = subprocess.run(
         command, env={**os.environ, **words}, cwd=demo, capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith("plain,kernels\tList the device work")
+    assert re.match(r"plain(,kernels\t|\nkernels\n)List the device work", done.stdout)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -221,7 +221,7 @@ def test_help_completes_names_of_commands(
     monkeypatch.setenv("COMP_CWORD", typed[-1] if shell == "fish" else str(len(typed) - 1))
     assert main([]) == 0
     answers = [line for line in capsys.readouterr().out.splitlines() if line]
-    if shell == "zsh":  # kind, word and help on a line each
+    if shell == "zsh" or (shell == "fish" and "plain" in answers):  # kind, word and help on a line each
         assert answers[::3] == ["plain"] * len(names)
         assert {*answers[1::3]} == names
     else:

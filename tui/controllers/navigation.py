@@ -17,7 +17,6 @@ from ..lanes import messages
 from ..lanes.canvas import LaneCanvas
 from ..session import Session
 from ..stage import Controller, Stage, does
-from ..terminal.driver import TerminalDriver
 from .counters import QueryController
 from .panels import PanelController
 from .searching import SearchController
@@ -108,10 +107,7 @@ class NavigationController(Controller):
 
     @does("redraw")
     def do_redraw(self) -> None:
-        """Draw all anew: what the terminal shows is not taken for known any more."""
-        if isinstance(self.app.terminal, TerminalDriver):
-            self.app.terminal.forget()
-        self.app.screen.refresh(layout=True)
+        self.app.action_redraw()
         self.app.say("redrawn")
 
     @does("suspend")

@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from tracelane.core.base.safe_text import safe
 
+from ..commands.table import command
 from ..widgets.table import ColumnView, VirtualTable
 
 T = TypeVar("T")
@@ -26,7 +27,13 @@ class AnswerScreen(ModalScreen[T]):
 
     What is behind it keeps its colours: to dim it would send every cell of the screen twice. It covers the
     panel rather than the lanes, whose cells take most bytes when they are drawn again.
+
+    Of the viewer's keys only that to draw anew works on it.
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(",".join(command("redraw").keys), "app.redraw", show=False, id="redraw")
+    ]
 
     DEFAULT_CSS = "AnswerScreen { align: center bottom; background: transparent; }"
 

@@ -20,6 +20,7 @@ from tracelane.core.index.opening import Gathering
 
 from ..commands.table import COMMANDS, command, key_text, keys_of
 from ..draw.glyphs import fit_middle
+from ..keys import remapped_in
 from ..lanes.look import glyphs
 from ..text.progress import StagePace, drawn_bar
 from ..widgets.bars import Bar, Footer, MessageLine
@@ -42,7 +43,7 @@ def opening_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 class StopQuestion(AnswerScreen[bool]):
-    """One line that asks; y says yes, every other key no."""
+    """One line that asks; y says yes, every other key no, but that to draw anew."""
 
     DEFAULT_CSS = """
     StopQuestion { align: left bottom; background: transparent; }
@@ -53,8 +54,9 @@ class StopQuestion(AnswerScreen[bool]):
         yield Static(QUESTION, markup=False)
 
     def on_key(self, event: events.Key) -> None:
-        event.stop()
-        self.dismiss(event.key in ("y", "Y"))
+        if event.key not in keys_of(command("redraw"), remapped_in(self)):
+            event.stop()
+            self.dismiss(event.key in ("y", "Y"))
 
 
 class FileList(Widget, can_focus=True):

@@ -328,6 +328,9 @@ class TraceList(App[int | None]):
             self.register_theme(theme)
         self.theme = config.theme if config.theme in self.available_themes else DARK_THEME
 
+    def action_redraw(self) -> None:
+        self.screen.refresh(layout=True)
+
     def on_mount(self) -> None:
         traces = self._traces
         columns = [

@@ -47,6 +47,12 @@ class PacedApp(BoundedApp):
         """Draw all anew when the program was stopped and goes on."""
         self.app_resume_signal.subscribe(self, self._resumed)
 
+    def action_redraw(self) -> None:
+        """Draw all anew: what the terminal shows is not taken for known any more."""
+        if isinstance(self.terminal, TerminalDriver):
+            self.terminal.forget()
+        self.screen.refresh(layout=True)
+
     @property
     def can_be_suspended(self) -> bool:
         """Whether there is a terminal to give back."""

@@ -4,7 +4,7 @@ command line, and the question for a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -19,10 +19,18 @@ from textual.widgets import Input, Static
 
 from tracelane.core.base.safe_text import safe
 
+from ..commands.table import command, keys_of
+from ..keys import remapped_in
 from ..textual_inside import binding_of
 
-PASSED_ON: Final = frozenset({"ctrl+l", "ctrl+q", "ctrl+z"})
-"""Keys that a line leaves to the App: redraw, quit, suspend. All others are its own."""
+PASSED_ON: Final = ("redraw", "suspend")
+"""Commands whose keys a line leaves to the App, as it does textual's own to quit. All others are its own."""
+QUITS: Final = "ctrl+q"
+
+
+def passed_on(remapped: Mapping[str, str]) -> frozenset[str]:
+    """Return the keys that a line leaves to the App."""
+    return frozenset({QUITS}.union(*(keys_of(command(name), remapped) for name in PASSED_ON)))
 
 
 def completed_lines(line: str, words: Sequence[str]) -> list[str]:
@@ -64,7 +72,7 @@ class LineInput(Input):
         """Carry out a key of its own at once: found by its binding it would come after the letters that
         arrived together with it. What is no key of a line does nothing.
         """
-        if event.is_printable or event.key in PASSED_ON:
+        if event.is_printable or event.key in passed_on(remapped_in(self)):
             return
         event.stop()
         event.prevent_default()
