@@ -183,11 +183,6 @@ def later(value: Any) -> Any:
     return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=LATER)
 
 
-def representative(files: Iterable[Any]) -> list[Any]:
-    """Return paths below the corpus as parameters: those of one file of each kind, the others for later."""
-    return [file if str(file).removeprefix(f"{CORPUS}/") in REPRESENTATIVE else later(file) for file in files]
-
-
 def thinned(values: Iterable[Any], every: int) -> list[Any]:
     """Return parameters of which `make test` tries every n-th, and `make test-corpus` the others."""
     return [later(value) if at % every else value for at, value in enumerate(values)]

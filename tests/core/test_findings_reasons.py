@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import call, kernel, launched, note, op, step, trace_of
-from tests.corpus import CASES, needs_cases
+from tests.corpus import CASES, needs
 from tests.events import Event, complete, event, metadata
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope
@@ -102,7 +102,7 @@ def test_triton_kernels_are_launched_by_what_the_trace_shows(
     assert "same name" not in finding.helps
 
 
-@needs_cases
+@needs(CASES)
 def test_memory_of_the_host_alone(tmp_path: Path) -> None:
     """Where the host's allocator is recorded, nobody is told to record allocators."""
     trace = open_trace(CASES / "strangers" / "cpu_memory_recorded.json", index_dir=tmp_path)
