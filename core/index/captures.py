@@ -111,7 +111,7 @@ def captures_of(members: Sequence[Member]) -> list[Capture]:
             member for member in stamped if member.rank is None and member.pid is not None and member.span
         ]
         stamped = [member for member in stamped if member not in workers]
-        groups = [*_by_span(workers), *_by_time(stamped, CAPTURE_GAP_NS, PROCESS_GAP_NS), *_by_name(named)]
+        groups = [*_by_span(workers), *_by_stamp(stamped), *_by_name(named)]
         groups.sort(key=lambda group: max(member.time_ns for member in group))
         if loose and groups:
             groups[-1].extend(loose)  # what names neither rank nor time goes with the newest
@@ -202,6 +202,22 @@ def _by_span(members: Sequence[Member]) -> list[list[Member]]:
         if len(group) > 1:
             group.sort(key=lambda member: (member.host, member.pid or 0))
             group[:] = [replace(member, rank=rank, numbered=True) for rank, member in enumerate(group)]
+    return groups
+
+
+def _by_stamp(members: Sequence[Member]) -> list[list[Member]]:
+    """Return groups of files that were written soon after each other. Where a rank wrote so late that another
+    capture came in between, they go by when their recordings began, which then makes fewer groups.
+    """
+    groups = _by_time(members, CAPTURE_GAP_NS, PROCESS_GAP_NS)
+    if all(member.start_ns is not None for member in members):
+        begun = [replace(member, time_ns=member.start_ns or 0) for member in members]
+        times = {member.path: member.time_ns for member in members}
+        by_start = [
+            [replace(member, time_ns=times[member.path]) for member in group]
+            for group in _by_time(begun, CAPTURE_GAP_NS, PROCESS_GAP_NS)
+        ]
+        return by_start if len(by_start) < len(groups) else groups
     return groups
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.private import read_private
+from ..read.inflate import RawReader
 from ..read.json_text import Window
 from ..read.source import Source
 from ..read.urls import is_url
@@ -42,6 +43,10 @@ TAIL = 64 * 1024
 MOST_PACKED = 64 << 20
 """Bytes of a packed file that is inflated for what stands at its end: some seconds."""
 _BLOCK = 1 << 16
+_STEP = 1 << 20
+_EVENT = re.compile(rb'"ph"\s{0,64}:\s{0,64}"')
+FAR = 256
+"""Bytes that an event's telling key takes at most."""
 _TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,19}(?:\.\d{1,9})?)(?=[\s",}])')
 _PID = re.compile(rb'"pid"\s*:\s*"?(\d{1,6})(?=[\s",}])')
 _FLEX = re.compile(rb'"name"\s*:\s*"[^"]*( Cmpt (Exec|Prep)| Dma[IO]|RoundTrip|Roundtrip|SenRdma(Send|Rec))')
@@ -61,7 +66,7 @@ _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 class FileFacts(NamedTuple):
     """Rank, number of ranks and host as the file gives them, None or empty where it does not. `start_ns` is
     when its first events begin, in ns since 1970; `job_rank` the pid of a FLEX job trace, which is the rank
-    of its process.
+    of its process; `has_events` whether it holds any, where it is not too large to be looked through.
     """
 
     rank: int | None = None
@@ -69,6 +74,7 @@ class FileFacts(NamedTuple):
     host: str = ""
     start_ns: int | None = None
     job_rank: int | None = None
+    has_events: bool = True
 
 
 NO_FACTS = FileFacts()
@@ -121,14 +127,30 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
         if window.data[window.at : window.at + 1] != b"{":
             pids = {match[1] for match in _PID.finditer(window.data)}
             is_job_rank = len(pids) == 1 and _FLEX.search(window.data) is not None
-            return FileFacts(job_rank=int(pids.pop()) if is_job_rank else None)
-        reader = EnvelopeReader(window)
-        reader.read_object()
-        keys = {"baseTimeNanoseconds": base_ns, **reader.values}
-        start = _start_ns(keys, window.data[window.at :], stamp_ns)
-        return facts_in_keys(reader.values)._replace(start_ns=start)
+            facts = FileFacts(job_rank=int(pids.pop()) if is_job_rank else None)
+        else:
+            reader = EnvelopeReader(window)
+            reader.read_object()
+            keys = {"baseTimeNanoseconds": base_ns, **reader.values}
+            start = _start_ns(keys, window.data[window.at :], stamp_ns)
+            facts = facts_in_keys(reader.values)._replace(start_ns=start)
+        return facts._replace(has_events=_has_events(window.data, stream))
     finally:
         stream.close()
+
+
+def _has_events(data: bytes, stream: RawReader) -> bool:
+    """Tell whether an event begins in a text or in what follows it; of more than MOST_PACKED one does."""
+    read = len(data)
+    while not _EVENT.search(data):
+        if read > MOST_PACKED:
+            return True
+        more = stream.read(_STEP)
+        if not more:
+            return False
+        read += len(more)
+        data = data[-FAR:] + more
+    return True
 
 
 def _start_ns(keys: Mapping[str, Any], events: bytes, stamp_ns: int | None) -> int | None:
@@ -200,6 +222,7 @@ def _merged(one: FileFacts, other: FileFacts) -> FileFacts:
         one.host or other.host,
         other.start_ns if one.start_ns is None else one.start_ns,
         other.job_rank if one.job_rank is None else one.job_rank,
+        one.has_events,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 NEWEST = Choice()
 MemberState: TypeAlias = "tuple[Member, Index | IndexJob | UnreadableError]"
 """A file with its index, or what is to be done for that, or why there is none."""
+MOST_NAMES = 5
+"""So many skipped files are named."""
 MOST_OPEN = 16
 """Of more files none is held open between looking at it and reading it."""
 
@@ -323,6 +325,7 @@ def resolve_files(
     looks |= {path: look(path) for path in files if path not in looks}
     if not together:
         return ResolvedFiles(tuple(Member(path, "", source=looks[path][0]) for path in files), named=named)
+    files, skipped = _without_foreign(files, named, looks)
     members = [
         replace(member, source=looks[member.path][0])
         for member in members_of(files, lambda path: looks[path][1])
@@ -330,7 +333,36 @@ def resolve_files(
     ranked = any(member.rank is not None for member in members)
     if choice == NEWEST and not ranked and all(path in named for path in files):
         return ResolvedFiles(tuple(members), named=named)
-    return choose(captures_of(members), choice)._replace(named=named)
+    chosen = choose(captures_of(members), choice)
+    return chosen._replace(named=named, notes=chosen.notes + skipped)
+
+
+def _without_foreign(
+    files: Sequence[str | Path],
+    named: Sequence[str | Path],
+    looks: Mapping[str | Path, tuple[Source | UnreadableError, FileFacts]],
+) -> tuple[list[str | Path], tuple[str, ...]]:
+    """Return those of the files that were named or hold events, and a note on the others; all where none
+    does, of which opening says what they are.
+    """
+    reasons: dict[str, list[str]] = {}
+    for path in files:
+        source, facts = looks[path]
+        if path not in named and (isinstance(source, UnreadableError) or not facts.has_events):
+            refused = str(source).removeprefix(f"{path}: ") if isinstance(source, UnreadableError) else ""
+            reasons.setdefault(refused or "no trace events", []).append(str(path))
+    foreign = {path for paths in reasons.values() for path in paths}
+    left = [path for path in files if str(path) not in foreign]
+    if not left or not foreign:
+        return list(files), ()
+    texts = [f"{names_text([Path(path).name for path in paths])}: {why}" for why, paths in reasons.items()]
+    return left, (f"skipped {'; '.join(texts)}",)
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return some names as text, of many the first."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def keep_cached(files: ResolvedFiles, options: IndexOptions) -> None:

@@ -71,9 +71,9 @@ def test_what_is_indexed_is_there_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('{"a": "x", "b": ', "no trace events in it"),
-        ('{"some": "configuration"}', "no trace events in it"),
-        ("<html>", "rank1.json: "),
+        ('{"a": "x", "b": ', "rank1.json: no trace events"),
+        ('{"some": "configuration"}', "rank1.json: no trace events"),
+        ("<html>", "rank1.json: is an HTML page"),
     ],
 )
 def test_what_is_no_trace_is_passed_by(tmp_path: Path, text: str, why: str) -> None:
@@ -82,8 +82,6 @@ def test_what_is_no_trace_is_passed_by(tmp_path: Path, text: str, why: str) -> N
     (folder / "rank1.json").write_text(text)
     gathering = done(begun(folder, index_dir=tmp_path / "index"))
     assert [gathering.members[number].rank for number in sorted(gathering.ready)] == [0, 2]
-    ((number, error),) = gathering.failed.items()
-    assert gathering.members[number].path == folder / "rank1.json" and why in str(error)
     trace = trace_of_opened(gathering.all())
     assert [member.rank for member in trace.members] == [0, 2]
     assert any(note.startswith("skipped ") and why in note for note in trace.sources[0].notes)
