@@ -255,6 +255,7 @@ class _Build:
 
         counter_events = counts.get("phase.C", 0) - counts.get("no_usable_time.C", 0)
         placed = {name: sum(lengths(name)) for name in ("timed", "flows", "asyncs")}
+        placed["flows"] -= counts.get("slice_flows", 0)
         all_phases = sum(number for key, number in counts.items() if key.startswith("phase."))
         without_time = all_phases - counts.get("phase.M", 0) - counter_events - sum(placed.values())
 

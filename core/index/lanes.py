@@ -167,6 +167,11 @@ def counter_entry(lane: CounterLane, pid: str, name: str, id_text: str) -> LaneE
     return LaneEntry(LaneKind.COUNTER, pid, id_text, name, 0, 0, lane, key)
 
 
+def _twin(pid: str) -> str:
+    """Return the JSON text of a pid with quotes, or without: to rocprof 6 and "6" are one process."""
+    return pid[1:-1] if pid.startswith('"') else f'"{pid}"'
+
+
 def in_display_order(lanes: Iterable[LaneEntry], names: Names) -> list[ProcessEntry]:
     """Return all processes that hold a lane or have metadata: by sort index, numeric pid, text, what is no
     process last; in each its threads, then async lanes, then counters.
@@ -176,11 +181,17 @@ def in_display_order(lanes: Iterable[LaneEntry], names: Names) -> list[ProcessEn
     by_pid: dict[str, list[LaneEntry]] = {pid: [] for pid in pids}
     for lane in lanes:
         by_pid.setdefault(lane.pid, []).append(lane)
+    twins = {pid: _twin(pid) for pid, own in by_pid.items() if own and pid not in names.processes}
+    twins = {pid: twin for pid, twin in twins.items() if twin in names.processes and not by_pid[twin]}
     entries = [
         ProcessEntry(
-            pid, names.processes.get(pid, OwnNames()), sorted(own, key=lambda e: e.key), empty.get(pid, 0)
+            pid,
+            names.processes.get(twins.get(pid, pid), OwnNames()),
+            sorted(own, key=lambda e: e.key),
+            empty.get(pid, 0),
         )
         for pid, own in by_pid.items()
+        if pid not in twins.values()
     ]
     return sorted(
         entries, key=lambda e: (stands_aside(e.pid, e.names.name), e.names.sort, *numeric_first(e.pid))

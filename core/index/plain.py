@@ -226,13 +226,15 @@ class PlainLoops:
                     targets.append(entry)
                 if phase[entry] != ord("f"):
                     source = entry
+            at_step = bool(starts) and not ends and len(group) > len(starts)  # it ends at its last step
+            ended = len(ends) + at_step
             counts[category] += (
                 len(starts),
-                len(group) - len(starts) - len(ends),
-                len(ends),
-                len(ends) if starts else 0,
-                0 if ends else len(starts),
-                0 if starts else len(ends),
+                len(group) - len(starts) - ended,
+                ended,
+                ended if starts else 0,
+                0 if ended else len(starts),
+                0 if starts else ended,
             )
         return np.array(sources, np.uint32), np.array(targets, np.uint32), counts
 

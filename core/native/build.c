@@ -744,6 +744,7 @@ TL_API int tl_pair(uint64_t n, const uint8_t *phase, const uint32_t *ordinal, co
             from = phase[i] == 'f' ? from : i;
         }
         int64_t *of = counts + FLOW_COUNTS * (uint64_t)category[head];
+        ends += starts && !ends && size > (uint64_t)starts; /* it ends at its last step */
         of[STARTS] += starts;
         of[STEPS] += (int64_t)size - starts - ends;
         of[ENDS] += ends;

@@ -49,11 +49,12 @@ struct value {
 };
 
 /* Keys of an event that count. Behind them: arguments by slot, and what only has to be JSON. */
-enum slot { PH, NAME, CAT, PID, TID, TS, DUR, ID, ID2, SCOPE, BP, S, CNAME, ARGS, ATTR, EVENT_SLOTS };
+enum slot { PH, NAME, CAT, PID, TID, TS, DUR, ID, ID2, SCOPE, BP, S, CNAME, BIND_ID, ARGS, ATTR, EVENT_SLOTS };
 enum { ARGUMENT = 32, SKIPPED = 255 };
 
 static const char *const EVENT_KEYS[EVENT_SLOTS] = {
-    "ph", "name", "cat", "pid", "tid", "ts", "dur", "id", "id2", "scope", "bp", "s", "cname", "args", "attr"};
+    "ph", "name", "cat", "pid", "tid", "ts", "dur", "id", "id2", "scope", "bp", "s", "cname", "bind_id",
+    "args", "attr"};
 
 /* An event as it has been looked over. Values count where their bit is set, so that nothing has to be cleared. */
 struct event {
@@ -1145,6 +1146,9 @@ static int write_event(struct reader *reader, const u8 *end)
     }
     if (name->kind > NIL && name->kind != STRING) {
         return UNUSUAL;
+    }
+    if (value_of(event, BIND_ID)->kind > NIL) {
+        return UNUSUAL; /* a slice that flows of version 2 come to or leave */
     }
     enum tl_table table = table_of(phase);
     if (scan->count[table] + (table == TL_COUNTERS ? MOST_SERIES : 1) > scan->capacity[table]) {

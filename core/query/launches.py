@@ -26,8 +26,17 @@ from functools import cached_property
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, merge, places_in, run_starts, sum_of
-from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME, started_work
-from ..index.format import NONE, RowKind
+from ..base.kineto import (
+    ANNOTATIONS,
+    DEVICE,
+    GENERAL_FLOWS,
+    LAUNCH_FLOWS,
+    NOT_LAUNCHED,
+    OPS,
+    RUNTIME,
+    started_work,
+)
+from ..index.format import NONE, LaneRole, RowKind
 from ..index.store import Index
 from .flows import flows_in
 from .lookup import category_mask, lanes_of, processes_of, promoted_of, row_starts
@@ -190,10 +199,20 @@ def launch_flows_into(index: Index, position: int) -> list[int]:
     return [
         flow.source_position
         for flow in flows_in(index, position, limit=16)
-        if flow.category in LAUNCH_FLOWS
-        and flow.source_position is not None
+        if flow.source_position is not None
         and flow.source_position != position
+        and (
+            flow.category in LAUNCH_FLOWS
+            or (flow.category in GENERAL_FLOWS and _to_device(index, flow.source_position, position))
+        )
     ]
+
+
+def _to_device(index: Index, source: int, target: int) -> bool:
+    """Tell whether an arrow leads from a lane that is no device's to one that is."""
+    ends = np.array([source, target], np.uint32)
+    from_device, to_device = (index.lanes["role"][lanes_of(index, ends)] == LaneRole.DEVICE).tolist()
+    return bool(to_device and not from_device)
 
 
 def kernels_under(index: Index, launches: Launches, position: int) -> Launched:
@@ -251,8 +270,17 @@ def _launch_flows(index: Index) -> tuple[U32, U32]:
     """Return (target, source) of all launch flows whose ends lie in two slices, in order of target."""
     order = index.column("flows.by_target")
     target, source = index.column("flows.target")[order], index.column("flows.source")[order]
-    usable = category_mask(index, LAUNCH_FLOWS)[index.column("flows.category")[order]]
-    usable &= (target != NONE) & (source != NONE) & (target != source)
+    category = index.column("flows.category")[order]
+    usable = category_mask(index, LAUNCH_FLOWS)[category]
+    sound = (target != NONE) & (source != NONE) & (target != source)
+    general = np.flatnonzero(category_mask(index, GENERAL_FLOWS)[category] & sound)
+    if len(general):
+        roles = index.lanes["role"]
+        from_device, to_device = (
+            roles[lanes_of(index, ends[general])] == LaneRole.DEVICE for ends in (source, target)
+        )
+        usable[general] = to_device & ~from_device
+    usable &= sound
     return target[usable], source[usable]
 
 

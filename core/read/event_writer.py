@@ -36,6 +36,13 @@ TOO_DEEP = '"(nested too deep)"'
 OTHER = ord("?")
 """The phase of events whose `ph` is no single ASCII letter, and of X whose duration means nothing."""
 FLOWS, ASYNCS, INSTANTS = frozenset("stf"), frozenset("bneSTpF"), frozenset("iIR")
+SLICES = frozenset("XBE")
+BIND_ID = "bind_id"
+"""The key of a slice that names a flow of version 2, and the category of such flows: all of an id are one."""
+FLOW_PHASES = {(False, True): "s", (True, True): "t", (True, False): "f"}
+"""What a slice is to its flow, by `flow_in` and `flow_out`."""
+SLICE_FLOWS = "slice_flows"
+"""Counts flows that are keys of slices, and no events."""
 _BLANKS = " \t\n\r\f\v"
 _DIGITS = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -176,6 +183,25 @@ class EventWriter:
             )
         self._append("timed", common | {"duration": duration})
         self._write_promoted(event)
+        if phase in SLICES and event.get("bind_id") is not None:
+            self._bind(event, common)
+
+    def _bind(self, event: dict[str, Any], common: dict[str, Any]) -> None:
+        """Write the flow of version 2 that comes to a slice or leaves it, as an event of its own."""
+        phase = FLOW_PHASES.get((event.get("flow_in") is True, event.get("flow_out") is True))
+        if phase is None:
+            return
+        columns, number = self._columns, self._numbering.number
+        kind, value = self._id({"id": event["bind_id"], "scope": event.get("scope")})
+        flow = {
+            "phase": ord(phase),
+            "flags": common["flags"] | EventFlag.BIND_ENCLOSING,
+            "category": number(BIND_ID),
+            "id_kind": kind,
+            "id_value": value,
+        }
+        self._append("flows", common | flow)
+        columns.named_counts[SLICE_FLOWS] += 1
 
     def _append(self, table: str, values: dict[str, Any]) -> None:
         columns = self._columns

@@ -80,7 +80,7 @@ _GAP = re.compile(r"[ \t\n\r,]*")
 _BEHIND = re.compile(r"[ \t\n\r]*([^ \t\n\r])?")
 _LISTED_EVENT = re.compile(
     r'(?:\[[ \t\n\r]*+)++(\{[ \t\n\r]*+"'
-    r'(?:ph|name|cat|pid|tid|ts|dur|id|id2|scope|bp|s|cname|args|attr)"[ \t\n\r]*+:)?+'
+    r'(?:ph|name|cat|pid|tid|ts|dur|id|id2|scope|bp|s|cname|bind_id|args|attr)"[ \t\n\r]*+:)?+'
 )
 """A list; where its group is not empty it begins with what may be an event, and its bracket is damage."""
 _NO_UTF8 = re.compile("[\udc80-\udcff]")

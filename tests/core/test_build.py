@@ -453,7 +453,9 @@ ENDS = st.lists(
 @pytest.mark.parametrize("loops", BOTH)
 @given(ends=ENDS, kind=st.sampled_from([1, 3]))
 def test_pairing_equals_the_definition(loops: str, ends: list[tuple[str, int, int, int]], kind: int) -> None:
-    """Each step and end follows the latest start or step of its key before it, else the key's first start."""
+    """Each step and end follows the latest start or step of its key before it, else the key's first start. A
+    flow without ends has one: its last step.
+    """
     n = len(ends)
     table: dict[str, Any] = {
         "phase": np.array([ord(e[0]) for e in ends], np.uint8),
@@ -476,6 +478,9 @@ def test_pairing_equals_the_definition(loops: str, ends: list[tuple[str, int, in
         paired += ends[i][0] == "f" and bool(starts)
         if before or starts:
             want.add(((before[-1:] or starts)[0], i))
+    for key in {(e[1], kind == 3 and e[3]) for e in ends}:
+        phases = [e[0] for e in ends if (e[1], kind == 3 and e[3]) == key]
+        paired += "s" in phases and "t" in phases and "f" not in phases
     assert set(zip(source.tolist(), target.tolist())) == want
     assert len(source) == len(want) and counts[0][FLOW_COUNTS.index("paired")] == paired
 
