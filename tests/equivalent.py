@@ -22,6 +22,33 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("is_far = ", "2"): "it matters where a gap of 5 to 9 ns is 4 % of the time looked at",
         ("rest = int(np.delete(length, long)", "1"): "there are always other gaps",
     },
+    "core/read/chunks.py": {
+        ("limit = max(cell", "1"): "a chunk has more than one byte",
+    },
+    "core/tables/path_points.py": {
+        ("groups[rows] == of), rows, -1)", "2"): "any number below 0 is no row",
+    },
+    "core/tables/range_table.py": {
+        ("if len(parts) > 1:", "len(parts) >= 1"): "one part joined is the same part",
+    },
+    "core/export/protobuf.py": {
+        ("case int() if 0 <= value <= MASK", "0 < value <= MASK"): "0 is taken by the case above",
+    },
+    "core/base/units.py": {
+        ("if size == 1:", "2"): "a whole number of ns has no decimals anyway",
+    },
+    "tui/actions/view.py": {
+        ("offset = min(max(session.cursor", "view.span + 1"): "the cursor lies in the view",
+    },
+    "tui/lanes/canvas.py": {
+        ("self._thumb = range(0)", "1"): "it is replaced before the first line is drawn",
+    },
+    "tui/times.py": {
+        ("@lru_cache(maxsize=16)", "17"): "how many are remembered changes no answer",
+    },
+    "core/index/blockstore.py": {
+        ("buffering=0) as file", "1"): "the file is read by its descriptor, past any buffer",
+    },
     "core/tables/findings/steps.py": {
         ("inside = ", "first > host.starts[here]"): "an operator at the start is not late",
         ("inside = ", "first <= host.ends[here]"): "one at the end leaves nothing, which is too late",

@@ -215,6 +215,16 @@ def test_panning_and_zooming_go_back(share: float) -> None:
         assert again.viewport.span == pytest.approx(session.viewport.span, rel=0.01)
 
 
+@pytest.mark.parametrize(("beyond", "words"), [(-2_000_000, "2 ms before"), (3_000_000, "3 ms after")])
+def test_how_far_outside_a_time_is(beyond: int, words: str) -> None:
+    """A time outside the trace is refused with its distance from the nearer end."""
+    trace = trace_of("small")
+    session = view.first_session(trace, WIDTH)
+    low, high = view.limits(trace, session.clocks)
+    with pytest.raises(Refusal, match=words):
+        view.go_to(trace, session, (low if beyond < 0 else high) + beyond)
+
+
 def test_what_is_hidden_comes_back() -> None:
     """What a move folds, pins or hides and its reverse opens is as before, on each lane."""
     trace = trace_of("small")
