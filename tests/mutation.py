@@ -373,14 +373,14 @@ def drawn(changes: Sequence[Change], seed: int, most: int) -> list[Change]:
 
 def changes_asked_for(files: Sequence[str], since: str) -> list[Change]:
     """Return the changes of files or lines, of the lines since a commit, or of all of core and tui."""
-    places = {(file, int(line or 0)) for file, _, line in (each.partition(":") for each in files)}
+    targets = {(file, int(line or 0)) for file, _, line in (each.partition(":") for each in files)}
     if since:
-        places = {(file, line) for file, lines in lines_since(since).items() for line in lines}
+        targets = {(file, line) for file, lines in lines_since(since).items() for line in lines}
     elif not files:
         paths = [path for room in ("core", "tui") for path in sorted((ROOT / room).rglob("*.py"))]
-        places = {(path.relative_to(ROOT).as_posix(), 0) for path in paths}
-    every = [change for file in sorted({file for file, _ in places}) for change in changes_of(file)]
-    return [change for change in every if places & {(change.file, 0), (change.file, change.line)}]
+        targets = {(path.relative_to(ROOT).as_posix(), 0) for path in paths}
+    every = [change for file in sorted({file for file, _ in targets}) for change in changes_of(file)]
+    return [change for change in every if targets & {(change.file, 0), (change.file, change.line)}]
 
 
 def main() -> int:
