@@ -25,6 +25,22 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "core/read/chunks.py": {
         ("limit = max(cell", "1"): "a chunk has more than one byte",
     },
+    "core/read/batch.py": {
+        ('"timed": 1 << 14', "15"): "a table grows when it is full",
+        ('"timed": 1 << 14', "2"): "a table grows when it is full",
+        ('"flows": 1 << 13', "14"): "a table grows when it is full",
+        ('"flows": 1 << 13', "2"): "a table grows when it is full",
+        ('"asyncs": 1 << 10', "11"): "a table grows when it is full",
+        ('"asyncs": 1 << 10', "2"): "a table grows when it is full",
+        ('"counters": 1 << 10', "11"): "a table grows when it is full",
+        ('"counters": 1 << 10', "2"): "a table grows when it is full",
+        ('"blocks": 64', "65"): "a table grows when it is full",
+        ('"metadata": 1 << 10', "11"): "a table grows when it is full",
+        ('"metadata": 1 << 10', "2"): "a table grows when it is full",
+    },
+    "core/tables/pair_answers.py": {
+        ("longer = f", "total >= 0"): "0 is said to be as long",
+    },
     "core/tables/path_points.py": {
         ("groups[rows] == of), rows, -1)", "2"): "any number below 0 is no row",
     },
