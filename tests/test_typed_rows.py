@@ -48,10 +48,11 @@ sys.setprofile(None)
 print(json.dumps([len(names), sorted(calls)]))
 """
 PROSE = {
+    "core/base/installed.py: installation_folders": "PYTHONPATH, when packages that add something are sought",
     "core/python/methods.py: _help": "the first paragraph of an analysis' help is the start of a docstring",
     "tui/commands/table.py: _panel_commands": "a tab's title up to its comma begins the titles of its panels",
 }
-"""Texts for people that are cut at import, and why each is no table."""
+"""Texts that are cut at import, and why each is no table."""
 
 
 @pytest.mark.slow

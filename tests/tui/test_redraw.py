@@ -62,9 +62,9 @@ def test_every_cell_is_drawn_again(state: str, view: list[str], tmp_path: Path) 
     with SlowLine(view, SIZE, environ={"XDG_STATE_HOME": str(tmp_path)}) as line:
         line.wait_for("Stream 0")
         line.wait_for_stillness(0.3)
-        for typed, shown in STATES[state]:
+        for typed, text in STATES[state]:
             line.type(typed)
-            line.wait_for(shown)
+            line.wait_for(text)
         for _ in range(2):
             _all_is_drawn(line, "\x0c")
 
@@ -77,10 +77,10 @@ def test_the_users_own_key_does_it(view: list[str], tmp_path: Path) -> None:
     environ = {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     with SlowLine(view, SIZE, environ=environ) as line:
         line.wait_for("Stream 0")
-        for typed, shown in (("?", "All keys"), ("\x1b", "Stream 0"), ("/", "search")):
+        for typed, text in (("?", "All keys"), ("\x1b", "Stream 0"), ("/", "search")):
             line.wait_for_stillness(0.3)
             line.type(typed)
-            line.wait_for(shown)
+            line.wait_for(text)
             _all_is_drawn(line, "\x1b[15~")
 
 
