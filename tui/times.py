@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks, wall_base_of
 from tracelane.core.base.errors import TracelaneError, UsageError
-from tracelane.core.base.units import count_of, format_moment
+from tracelane.core.base.numbers import whole_number
+from tracelane.core.base.units import TIME_LIMIT, count_of, format_moment
 from tracelane.core.export.marks import Mark, moved, read_marks, shelf
 from tracelane.core.trace import Trace
 
@@ -74,6 +75,7 @@ def parse_span(text: str, frame: TimeFrame) -> tuple[int, int]:
         raise UsageError(f"{text} could mean several times; write {READINGS}")
     else:
         raise UsageError(f"{text!r} is no time; write {READINGS}")
+    time = max(-TIME_LIMIT, min(TIME_LIMIT, time))
     return time, time
 
 
@@ -104,8 +106,8 @@ def _wall(match: re.Match[str], frame: TimeFrame) -> int:
     if frame.wall_offset is None:
         raise UsageError("this trace does not say when it was recorded: use +12.5ms or @µs")
     zone = zone_of(frame.zone)
-    hour, minute, second = int(match[2]), int(match[3]), int(match[4] or 0)
-    nanos = int((match[5] or "").ljust(9, "0"))
+    hour, minute, second = whole_number(match[2]), whole_number(match[3]), whole_number(match[4] or "0")
+    nanos = whole_number((match[5] or "").ljust(9, "0"))
     begin = frame.start + frame.wall_offset
     try:
         day = datetime.fromisoformat(match[1]) if match[1] else moment_of(begin, frame.zone)
@@ -129,7 +131,7 @@ def _step(match: re.Match[str], frame: TimeFrame) -> tuple[int, int]:
     if not steps:
         raise UsageError("this trace has no steps")
     if match[1]:
-        number = int(match[2])
+        number = whole_number(match[2])
         try:
             _, start, end = steps[number]
         except IndexError:
@@ -168,7 +170,7 @@ def zone_of(name: str) -> tzinfo | None:
     if name.upper() in ("UTC", "GMT", "Z"):
         return UTC
     if match := _OFFSET.fullmatch(name):
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+        offset = timedelta(hours=whole_number(match[2]), minutes=whole_number(match[3] or "0"))
         if offset < timedelta(hours=24):
             return timezone(offset if match[1] == "+" else -offset)
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # names of zones are rare, and this is large

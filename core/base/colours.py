@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from .kineto import STEP, SliceKind, slice_kind, work_kind
+from .numbers import whole_number
 
 RGB: TypeAlias = tuple[int, int, int]
 
@@ -237,7 +238,7 @@ def colour_of(key: str, dark: bool) -> RGB:
         return CNAMES[key[1:]]
     if key.startswith("~"):
         # Neighbouring numbers get far-apart hues; two lightness rings double the choice.
-        number = int(key[1:])
+        number = whole_number(key[1:])
         hue = (number % (HASHED // 2)) * 360 / (HASHED // 2) + 15
         ring = 0.035 if number < HASHED // 2 else -0.055
         return oklch((0.72 if dark else 0.66) + ring, 0.082, hue)

@@ -22,6 +22,8 @@ from .errors import Cancelled
 from .progress import CancelledCallback, never
 from .safe_text import safe, safe_lines
 
+MOST_CELLS = 10_000
+"""No terminal has more columns or lines."""
 ERASE = "\r\x1b[K"
 _COLOURS = re.compile("(\x1b\\[[0-9;]*m)")
 
@@ -85,15 +87,24 @@ def print_pieces(pieces: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
+def terminal_size(columns: int = 80, lines: int = 24) -> tuple[int, int]:
+    """Return columns and lines of the terminal, else what COLUMNS and LINES say, else these: at most
+    MOST_CELLS of each, as the variables may say anything.
+    """
+    import shutil
+
+    size = shutil.get_terminal_size((columns, lines))
+    return min(size.columns or columns, MOST_CELLS), min(size.lines or lines, MOST_CELLS)
+
+
 def print_paged(text: str, is_coloured: bool = False, by_pages: bool = True) -> None:
     """Print a text, `by_pages` if it has more lines than the terminal and there are a pager and a keyboard.
     The pager is TRACELANE_PAGER, else PAGER, else `less`; "" or `cat`: none. Of a coloured one all that came
     from a trace was made harmless before (see print_coloured).
     """
-    import shutil
     import subprocess
 
-    is_long = text.count("\n") >= shutil.get_terminal_size().lines
+    is_long = text.count("\n") >= terminal_size()[1]
     has_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
     pager = _pager() if by_pages and is_long and has_person else []
     if not pager:
@@ -173,9 +184,7 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         """Replace the line by a text, cut to the width of the terminal."""
-        from shutil import get_terminal_size
-
-        columns = get_terminal_size((80, 24)).columns or 80
+        columns, _ = terminal_size()
         self._stream.write(ERASE + safe(text)[: columns - 1])
         self._stream.flush()
         self._has_text = True

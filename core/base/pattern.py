@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import Cancelled, TracelaneError, UsageError
+from .numbers import whole_number
 from .progress import CancelledCallback, never
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ class PatternJob:
             *lines, self._rest = (self._rest + data).split(b"\n")
             for line in lines:
                 words = line.split()
-                ends += [int(word) for word in words if word != b"."]
+                ends += [whole_number(word) for word in words if word != b"."]
                 if words[-1:] == [b"."]:
                     return ends
 

@@ -17,6 +17,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from .numbers import toml_tables
+
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 FOREIGN = "belongs to another user"
@@ -201,14 +203,10 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(path) from None
     except OSError as error:
         raise ValueError(f"cannot be read: {reason_of(error)}") from None
-    import tomllib  # most have no settings
-
     try:
-        return tomllib.loads(text.decode())
+        return toml_tables(text.decode())
     except UnicodeDecodeError:
         raise ValueError("cannot be read: it is not UTF-8") from None
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
 
 
 def settings_table(name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 
+from .numbers import whole_number
 from .safe_text import safe
 
 BLANK = "(no name)"
@@ -280,7 +281,7 @@ def _mangled(text: str) -> str:
             at += 1
             continue
         begin = at + digits.end()
-        end = begin + int(digits.group())
+        end = begin + whole_number(digits.group())
         if end > len(text):
             break
         if not text[begin:end].startswith("_GLOBAL__"):

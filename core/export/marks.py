@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import TracelaneError
+from ..base.numbers import json_value
 from ..base.private import make_private_folder, read_private, read_regular, reason_of, write_private
 from ..base.safe_text import json_text
+from ..base.units import TIME_LIMIT
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -89,12 +91,16 @@ def read_named_marks(path: Path) -> tuple[Mark, ...]:
 def _marks_of(path: Path, value: dict[str, Any]) -> tuple[Mark, ...]:
     try:
         marks = [
-            Mark(int(entry["start_ns"]), int(entry["end_ns"]), str(entry.get("text", "")))
+            Mark(_time_of(entry["start_ns"]), _time_of(entry["end_ns"]), str(entry.get("text", "")))
             for entry in value["marks"][:MOST]
         ]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise TracelaneError(f"{path} contains no marks") from None
     return tuple(sorted(marks))
+
+
+def _time_of(value: Any) -> int:
+    return max(-TIME_LIMIT, min(TIME_LIMIT, int(value)))
 
 
 def moved(marks: Sequence[Mark], ns: int) -> tuple[Mark, ...]:
@@ -145,8 +151,8 @@ def write_object(path: Path, value: dict[str, Any]) -> None:
 
 def _object_of(path: Path, data: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
+        value = json_value(data)
+    except ValueError:
         raise TracelaneError(f"{path} is not JSON") from None
     if not isinstance(value, dict):
         raise TracelaneError(f"{path} is not a JSON object")

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
+from ..base.numbers import whole_number
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..base.safe_text import safe
 from ..index.format import LaneKind, RowKind
@@ -187,7 +188,7 @@ def _unused_id(text: str, used: set[int], number: int) -> tuple[int, str]:
     value = id_value(text)
     words = value if isinstance(value, str) else ""
     if words.isascii() and words.isdigit() and len(words) < 12:
-        value = int(words)
+        value = whole_number(words)
     is_usable = type(value) is int and -MOST_ID <= value <= MOST_ID and value not in used
     result = value if is_usable else MADE_IDS + number
     used.add(result)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import UsageError
+from ..base.numbers import whole_number
 from ..base.units import format_count
 from .file_facts import SECOND, FileFacts, Member, member_of, ranks_by_axes
 
@@ -155,7 +156,7 @@ def _number_jobs(members: list[Member]) -> None:
             runs.setdefault((member.run, _job(member)), []).append(number)
     for numbers in runs.values():
         named = [NAMED_JOB.search(Path(members[at].path).name) for at in numbers]
-        ranks = [int(match[1]) for match in named if match is not None]
+        ranks = [whole_number(match[1]) for match in named if match is not None]
         if len({members[at].job_rank for at in numbers}) == 1 < len(set(ranks)) == len(numbers):
             for at, rank in zip(numbers, ranks):
                 members[at] = replace(members[at], job_rank=rank)
@@ -317,8 +318,8 @@ def _numbered(captures: Sequence[Capture], text: str) -> int:
     """Return the position of the capture that a text names: its number from 1, else a part of its time."""
     if not text:
         return 0
-    if text.isdecimal() and 1 <= int(text) <= len(captures):
-        return int(text) - 1
+    if text.isdecimal() and 1 <= whole_number(text) <= len(captures):
+        return whole_number(text) - 1
     matches = [number for number, capture in enumerate(captures) if text in capture.when]
     if not matches or (text.isdecimal() and len(text) < 4):
         times = ", ".join(f"{number} ({capture.when})" for number, capture in enumerate(captures[:5], 1))
@@ -342,7 +343,7 @@ def parsed_ranks(text: str) -> set[int]:
     ranks: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,7})(?:\s*-\s*(\d{1,7}))?\s*", part)
-        if match is None or int(match[2] or match[1]) < int(match[1]):
+        if match is None or whole_number(match[2] or match[1]) < whole_number(match[1]):
             raise UsageError(f"--rank: {text!r} is no list of ranks, as 0-3,7 is")
-        ranks.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+        ranks.update(range(whole_number(match[1]), whole_number(match[2] or match[1]) + 1))
     return ranks

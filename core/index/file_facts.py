@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base.errors import TracelaneError, UnreadableError
+from ..base.numbers import whole_number
 from ..base.private import read_private
 from ..read.inflate import RawReader
 from ..read.json_text import Window
@@ -106,7 +107,7 @@ def file_facts(source: Source, index_dir: Path | None = None) -> FileFacts:
             # Kineto wrote before 2026 what times count from behind the events.
             if is_worker and not source.seekable and not is_url(source.path):
                 end = _end_of(source)
-            base = cached.get("baseTimeNanoseconds") or int((_BASE.findall(end) or [0])[-1])
+            base = cached.get("baseTimeNanoseconds") or whole_number((_BASE.findall(end) or ["0"])[-1])
             facts = facts._replace(start_ns=_head(source, base).start_ns if base else None)
     except (TracelaneError, OSError):  # opening it will say what is wrong
         return NO_FACTS
@@ -127,7 +128,7 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
         if window.data[window.at : window.at + 1] != b"{":
             pids = {match[1] for match in _PID.finditer(window.data)}
             is_job_rank = len(pids) == 1 and _FLEX.search(window.data) is not None
-            facts = FileFacts(job_rank=int(pids.pop()) if is_job_rank else None)
+            facts = FileFacts(job_rank=whole_number(pids.pop()) if is_job_rank else None)
         else:
             reader = EnvelopeReader(window)
             reader.read_object()
@@ -295,7 +296,7 @@ def member_of(path: str | Path) -> Member:
     stamp = _epoch_ns(epoch[1]) if epoch else _date_ns(date) if date else None
     own_rank, world = rank_in(name)
     rank = own_rank
-    axes = [(axis, int(number)) for axis, number in _AXIS.findall(name)]
+    axes = [(axis, whole_number(number)) for axis, number in _AXIS.findall(name)]
     if worker := _WORKER_AXES.search(name):
         axes = list(zip(("DP", "PP", "TP"), map(int, worker.groups())))
     if rank is None and not axes:
@@ -312,7 +313,7 @@ def member_of(path: str | Path) -> Member:
     except OSError:
         changed = 0
     time_ns = changed if stamp is None else stamp
-    host_name, pid = (host["host"], int(host["pid"])) if host else ("", None)
+    host_name, pid = (host["host"], whole_number(host["pid"])) if host else ("", None)
     return Member(path, run, rank, world, host_name, tuple(axes), stamp, time_ns, stem, pid)
 
 
@@ -320,9 +321,9 @@ def rank_in(name: str) -> tuple[int | None, int | None]:
     """Return (rank, how many there are) as a name tells them, None for what it does not."""
     match = _RANK.search(name)
     if match:
-        return int(match[1]), int(match[2]) if match[2] else None
+        return whole_number(match[1]), whole_number(match[2]) if match[2] else None
     match = _WORKER.search(name)
-    return (int(match[1]) if match else None), None
+    return (whole_number(match[1]) if match else None), None
 
 
 def ranks_by_axes(positions: Sequence[Mapping[str, int]]) -> list[int]:
@@ -344,9 +345,9 @@ def _epoch_ns(text: str) -> int:
     """Return seconds (with decimals), ms, µs or ns since 1970 as ns, told apart by their length."""
     whole, _, part = text.partition(".")
     if part:
-        return int(whole) * SECOND + int(part.ljust(9, "0"))
+        return whole_number(whole) * SECOND + whole_number(part.ljust(9, "0"))
     digits: int = 10 ** (19 - len(whole))
-    return int(whole) * digits
+    return whole_number(whole) * digits
 
 
 def _date_ns(match: re.Match[str]) -> int | None:

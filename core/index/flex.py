@@ -11,6 +11,7 @@ import re
 import numpy as np
 
 from ..base.arrays import U32
+from ..base.numbers import whole_number
 from .store import Index
 
 WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b")
@@ -62,7 +63,7 @@ def numbers_in_names(index: Index, key: str, names: U32) -> list[int | None]:
     """Return an argument of IN_NAMES as each of these names (numbers) has it, None where there is none."""
     distinct, which = np.unique(names, return_inverse=True)
     matches = [IN_NAMES[key].search(text) for text in index.strings(distinct)]
-    values = [None if match is None else int(match[1]) for match in matches]
+    values = [None if match is None else whole_number(match[1]) for match in matches]
     return [values[at] for at in which.tolist()]
 
 

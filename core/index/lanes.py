@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..base.numbers import whole_number
 from ..read.batch import Metadata
 from .format import LaneKind
 
@@ -112,7 +113,8 @@ def _number(args: dict[str, Any]) -> int:
     value = args.get("sort_index")
     try:
         if isinstance(value, (int, float, str)):
-            return max(-LARGEST_SORT, min(LARGEST_SORT, int(value)))
+            number = whole_number(value) if isinstance(value, str) else int(value)
+            return max(-LARGEST_SORT, min(LARGEST_SORT, number))
     except (ValueError, OverflowError):
         pass
     return 0

@@ -17,6 +17,7 @@ import numpy as np
 from ..base.arrays import I64, Bools, sum_of
 from ..base.clock import wall_base_of
 from ..base.errors import UsageError
+from ..base.numbers import whole_number
 from ..trace import Trace
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _epoch_ns(cell: bytes, scale: int) -> int:
         return int(NO_TIME)
     # Digits, not a float: an epoch in seconds has only some 200 ns left in 64 bits.
     tail = tail[:_MOST_DIGITS]
-    ns = int(head) * scale + (round(int(tail) * scale / 10 ** len(tail)) if tail else 0)
+    ns = whole_number(head) * scale + (round(whole_number(tail) * scale / 10 ** len(tail)) if tail else 0)
     return ns if ns < LAST else int(NO_TIME)
 
 
@@ -298,7 +299,7 @@ def zone_offset(zone: str, local_ns: int) -> int:
     text = zone.strip()
     match = _OFFSET.fullmatch(text)
     if match:
-        hours, minutes = int(match[2]), int(match[3] or 0)
+        hours, minutes = whole_number(match[2]), whole_number(match[3] or "0")
         if hours > 14 or minutes > 59:
             raise UsageError(f"no time zone is {text} from UTC")
         return (-1 if match[1] == "-" else 1) * (hours * 3600 + minutes * 60)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base.arrays import I64, U8, AnyArray
 from ..base.kineto import SliceKind, may_communicate, slice_kind, work_of_categories
+from ..base.numbers import whole_number
 from ..index.format import NO_SUMS, LaneKind, LaneRole, RowKind
 from ..index.store import Index
 from .cells import ragged
@@ -104,14 +105,20 @@ def _overflow_title(index: Index, entry: AnyArray, tid: str, name: str) -> str:
     AIU profilers number the lanes of copies by kind: 100, 200, …, and 401 is called " " and holds what runs
     beside the work of 400.
     """
-    if not name or name.strip() or not tid.isdecimal() or int(tid) < OVERFLOW or not int(tid) % OVERFLOW:
+    if (
+        not name
+        or name.strip()
+        or not tid.isdecimal()
+        or whole_number(tid) < OVERFLOW
+        or not whole_number(tid) % OVERFLOW
+    ):
         return ""
-    first = str(int(tid) // OVERFLOW * OVERFLOW)
+    first = str(whole_number(tid) // OVERFLOW * OVERFLOW)
     for number in np.flatnonzero(index.lanes["process"] == entry["process"]).tolist():
         other = index.lanes[number]
         if index.string(int(other["tid"])) == first:
             title = lane_title(LaneKind(int(other["kind"])), first, index.string(int(other["name"])))
-            return f"{title.rstrip(':')} +{int(tid) - int(first)}"
+            return f"{title.rstrip(':')} +{whole_number(tid) - whole_number(first)}"
     return ""
 
 

@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from ..base.numbers import whole_number
 from ..base.units import TIME_LIMIT
 from .json_text import STRING, TOKEN, Window, text_of
 from .problem import Problem
@@ -103,7 +104,7 @@ def envelope(values: dict[str, Any], form: str) -> Envelope:
     """Return what the collected keys amount to; what has no usable value counts as absent."""
     base = values.get("baseTimeNanoseconds")
     if isinstance(base, str) and re.fullmatch(r"\s*-?\d{1,30}\s*", base):
-        base = int(base)
+        base = whole_number(base)
     usable = isinstance(base, int) and not isinstance(base, bool) and abs(base) <= TIME_LIMIT
     unit = values.get("displayTimeUnit")
     return Envelope(form, base if usable else None, unit if isinstance(unit, str) else "", values)
@@ -595,7 +596,7 @@ class _Nesting:
 
 def _integer(text: str) -> int | str:
     """Return an integer; of more digits than Python converts, its text."""
-    return int(text) if len(text.lstrip("-")) <= MOST_DIGITS else text
+    return whole_number(text) if len(text.lstrip("-")) <= MOST_DIGITS else text
 
 
 def _joined(data: bytes | None, more: bytes) -> bytes | None:

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from ..base.kineto import GROUPS, Group, group_of
+from ..base.numbers import whole_number
 from ..base.units import TIME_LIMIT
 from .batch import (
     MISSING_DURATIONS,
@@ -284,7 +285,7 @@ def time_of(value: object) -> int | None:
 def integer(value: object) -> int | None:
     """Return an integer of 64 bits, or the one that a string of digits means."""
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip(_BLANKS)):
-        value = int(value)
+        value = whole_number(value)
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 
 
@@ -360,7 +361,7 @@ def ns_from_text(text: str) -> int | None:
     significant = digits.lstrip("0")
     if not significant:
         return 0
-    shift = int(exponent or 0) - len(fraction or "") + 3
+    shift = whole_number(exponent or "0") - len(fraction or "") + 3
     if shift + len(significant) > LARGEST_EXPONENT + 3:
         return None
     value: int
@@ -380,5 +381,5 @@ def _int(digits: str) -> int:
     value = 0
     for start in range(0, len(digits), 4000):
         piece = digits[start : start + 4000]
-        value = value * 10 ** len(piece) + int(piece)
+        value = value * 10 ** len(piece) + whole_number(piece)
     return value

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..base.numbers import whole_number
+
 Read: TypeAlias = Callable[[int, int], bytes]
 """Returns the text at an offset, so many bytes of it; fewer only at its end."""
 LOOK_BEHIND = 72
@@ -107,7 +109,9 @@ def text_of(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
     if "\\" not in text:
         return text
-    text = _ESCAPES.sub(lambda match: chr(int(match[1], 16)) if match[1] else _MEANINGS[match[2]], text)
+    text = _ESCAPES.sub(
+        lambda match: chr(whole_number(match[1], 16)) if match[1] else _MEANINGS[match[2]], text
+    )
     if _LONE.search(text):
         text = _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
     return text

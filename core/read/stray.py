@@ -10,6 +10,8 @@ import re
 from decimal import Decimal
 from typing import NamedTuple
 
+from ..base.numbers import whole_number
+
 DECIMAL_COMMA = "decimal commas: LC_NUMERIC of the writer"
 STRAY_TEXT = "a value that is no JSON, kept as its text"
 LONGEST_STRAY = 4096
@@ -88,6 +90,6 @@ def time_meant(text: str, *, has_decimal_commas: bool) -> Decimal | str:
     if _POINTS.fullmatch(text):
         return Decimal(text.replace(".", "").replace(",", "."))
     if _HEXADECIMAL.fullmatch(text):
-        return Decimal(int(text, 16))
+        return Decimal(whole_number(text, 16))
     suffixed = _SUFFIXED.fullmatch(text)
     return Decimal(suffixed.group(1)) if suffixed else str(text)

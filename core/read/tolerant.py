@@ -15,6 +15,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+from ..base.numbers import whole_number
 from .json_text import TOKEN, text_of
 from .stray import BEHIND_ITEM, BEHIND_VALUE, DECIMAL_COMMA, STRAY_TEXT, decimal_comma, stray_end, time_meant
 
@@ -337,7 +338,7 @@ def _number(match: re.Match[bytes], exact: bool) -> Any:
     if text.lstrip("+-").isdigit():
         if len(text) > LONGEST_DIGITS:
             return text
-        return int(text)
+        return whole_number(text)
     try:
         return Decimal(text) if exact else float(text)
     except ArithmeticError:  # an exponent beyond Decimal's

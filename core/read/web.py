@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+from ..base.numbers import whole_number
 from .urls import WEB
 
 MOST_REDIRECTS = 10
@@ -75,7 +76,9 @@ class WebAnswer(NamedTuple):
             is_plain = self.headers.get("Content-Encoding", "") in ("", "identity")
             size = self.headers.get("Content-Length", "") if is_plain and self.status == HTTPStatus.OK else ""
         etag = self.headers.get("ETag", "").strip('"')
-        return FileVersion(int(size) if size.isdecimal() else 0, etag, self.headers.get("Last-Modified", ""))
+        return FileVersion(
+            whole_number(size) if size.isdecimal() else 0, etag, self.headers.get("Last-Modified", "")
+        )
 
     def is_part_from(self, offset: int) -> bool:
         """Tell whether it is a part of the file that begins there."""

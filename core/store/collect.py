@@ -20,6 +20,7 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.errors import TracelaneError, UnreadableError, UsageError
 from ..base.installed import install_hint
+from ..base.numbers import whole_number
 from ..base.private import is_own_folder
 from ..index.captures import Choice, captures_of, choose, members_of
 from ..index.file_facts import NO_FACTS
@@ -225,9 +226,11 @@ class Shard:
     def parse(cls, text: str) -> Shard:
         """Return the shard that I/N means. Raises UsageError."""
         number, slash, count = text.partition("/")
-        if not (slash and number.isdecimal() and count.isdecimal()) or not int(number) < int(count):
+        if not (slash and number.isdecimal() and count.isdecimal()) or not whole_number(
+            number
+        ) < whole_number(count):
             raise UsageError(f"--shard {text}: write I/N with I from 0 to N - 1, as 0/16")
-        return cls(int(number), int(count))
+        return cls(whole_number(number), whole_number(count))
 
 
 ALL_WORK = Shard()
@@ -300,7 +303,7 @@ def sweep_leftovers() -> None:
         if not number.isdecimal() or not is_own_folder(path):
             continue
         try:
-            os.kill(int(number), 0)
+            os.kill(whole_number(number), 0)
         except ProcessLookupError:
             shutil.rmtree(path, ignore_errors=True)
         except (OSError, OverflowError):
@@ -400,9 +403,9 @@ def cluster_engine(address: str) -> Engine:
     workers = 0
     if address.startswith(LOCAL):
         text = address.removeprefix(LOCAL)
-        if not text.isdecimal() or not 0 < int(text) <= 1024:
+        if not text.isdecimal() or not 0 < whole_number(text) <= 1024:
             raise UsageError(f"--cluster {address}: write local:N with a number of processes")
-        workers = int(text)
+        workers = whole_number(text)
     elif "://" not in address:
         raise UsageError(f"--cluster {address}: write local:N, or a scheduler's address as tcp://host:8786")
     try:

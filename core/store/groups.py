@@ -25,6 +25,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.errors import UnreadableError
+from ..base.numbers import whole_number
 from ..tables.kinds import KERNEL_TYPES
 from .location import GROUPS, RANKS, RecordName, StoreLocation, json_bytes, record_name, records_in
 
@@ -246,12 +247,12 @@ class PackedFile:
         self.title = title
         data = read(0, FIRST_READ)
         head = _HEAD.match(data)
-        if head is None or int(head[1]) > MOST_FILE:
+        if head is None or whole_number(head[1]) > MOST_FILE:
             raise self.damaged("it is not a file of a capture store, or of another version")
-        missing = head.end() + int(head[1]) - len(data)
+        missing = head.end() + whole_number(head[1]) - len(data)
         data += read(len(data), missing + 1) if missing > 0 else b""
         self._body = memoryview(data)[head.end() :]
-        if len(self._body) != int(head[1]) or zlib.crc32(self._body) != int(head[2]):
+        if len(self._body) != whole_number(head[1]) or zlib.crc32(self._body) != whole_number(head[2]):
             raise self.damaged("it does not match its checksum")
         self.parts: dict[str, tuple[str, int, int, int]] = {}  # dtype, bytes unpacked, where it is packed
         try:

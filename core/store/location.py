@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
 from ..base.errors import TracelaneError, UnreadableError
+from ..base.numbers import whole_number
 from ..base.private import reason_of
 from ..base.threads import Item, Result, each_at_once
 from ..read.remote_files import list_remote, open_remote, read_remote, remove_remote, write_remote
@@ -249,7 +250,7 @@ def record_name(text: str) -> RecordName | None:
     match = _RECORD.fullmatch(text)
     if match is None:
         return None
-    rank = None if match["rank"] == NO_RANK else int(match["rank"])
+    rank = None if match["rank"] == NO_RANK else whole_number(match["rank"])
     return RecordName(rank, match["name"], match["state"], match["content"])
 
 

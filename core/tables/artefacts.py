@@ -10,7 +10,6 @@ Read are, by name and content:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base.errors import UnreadableError
+from ..base.numbers import json_value, whole_number
 from ..base.private import stays_in
 from ..base.units import count_of
 
@@ -265,7 +265,8 @@ def _take(entry: Artefact, file: str, result: Artefacts, lines_of: dict[str, Cod
             for kernel, stacks in _mapping(_json_of(text)).items():
                 frames = [SOURCE.findall(stack + "\n") for stack in _strings(stacks)]
                 lines = tuple(
-                    CodeLine(at[0], int(at[1]), at[2], at[3]) for at in (one[-1] for one in frames if one)
+                    CodeLine(at[0], whole_number(at[1]), at[2], at[3])
+                    for at in (one[-1] for one in frames if one)
                 )
                 result.add(kernel, origin._replace(lines=lines))
         case "inductor_provenance_tracking_node_mappings":
@@ -317,7 +318,7 @@ def _take_break(text: str, graph: str, result: Artefacts) -> None:
     where, why, explained = (pattern.search(text) for pattern in (BREAK, WHY, EXPLAINED))
     if where is None and why is None:
         return
-    line = None if where is None else CodeLine(where[1], int(where[2]))
+    line = None if where is None else CodeLine(where[1], whole_number(where[2]))
     words = "" if explained is None else explained[1].strip()
     reason = CompileReason("graph break", graph, line, "" if why is None else why[1].strip(), words)
     result.reasons[reason] = None
@@ -325,7 +326,7 @@ def _take_break(text: str, graph: str, result: Artefacts) -> None:
 
 def _take_again(body: list[str], graph: str, result: Artefacts) -> None:
     where = AGAIN.match(body[0]) if body else None
-    line = None if where is None else CodeLine(where[2], int(where[3]), where[1])
+    line = None if where is None else CodeLine(where[2], whole_number(where[3]), where[1])
     for text in body[1:]:
         if text.lstrip().startswith("- "):
             result.reasons[CompileReason("recompilation", graph, line, text.strip()[2:])] = None
@@ -337,7 +338,7 @@ def _node_lines(text: str) -> dict[str, CodeLine]:
     at: CodeLine | None = None
     for line in text.splitlines():
         if (comment := COMMENT.match(line)) is not None:
-            at = CodeLine(comment[1], int(comment[2]), comment[3], comment[4])
+            at = CodeLine(comment[1], whole_number(comment[2]), comment[3], comment[4])
         elif at is not None and (node := NODE.match(line)) is not None:
             lines[node[1]] = at
     return lines
@@ -387,8 +388,8 @@ def _take_spyre(file: Path, text: str, result: Artefacts) -> None:
 
 def _json_of(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json_value(text)
+    except ValueError:
         return None
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, mean_of, means_of, sum_of
+from ..base.numbers import whole_number
 from ..query.groups import Groups, Labels
 from .artefacts import Artefacts
 from .compile_phases import COMPILERS, GRAPH, GRAPH_HASH, LOOKUP, REGION, REGION_ID, Calls, calls
@@ -150,8 +151,8 @@ def recompiled_frames(sources: list[Calls]) -> tuple[Recompiled, ...]:
         for text, count in zip(one.texts, times.tolist()):
             match = REGION_ID.match(text)
             if match:
-                of_frame = runs[int(match["frame"])]
-                number = int(match["compile"])
+                of_frame = runs[whole_number(match["frame"])]
+                number = whole_number(match["compile"])
                 of_frame[number] = of_frame.get(number, 0) + count
         result += [
             Recompiled(one.rank, frame, dict(sorted(of_frame.items())))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray, sum_of
 from ..base.errors import UsageError
+from ..base.numbers import whole_number
 from ..base.pattern import Pattern
 from ..base.short_names import short_name
 from ..query.groups import Groups, Labels
@@ -298,7 +299,9 @@ def argument_numbers(work: Frame, key: str) -> AnyArray:
     UsageError for an argument that no row has as a number.
     """
     numbers = [
-        int(value, 16) if isinstance(value, str) and HEXADECIMAL.fullmatch(value) else number_of(value)
+        whole_number(value, 16)
+        if isinstance(value, str) and HEXADECIMAL.fullmatch(value)
+        else number_of(value)
         for value in row_arguments(work, key)
     ]
     result = np.array([np.nan if number is None else number for number in numbers], np.float64)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.kineto import ANNOTATIONS
+from ..base.numbers import whole_number
 from ..index.flex import BYTES, is_flex, sync_groups
 from ..index.format import NONE
 from ..index.store import Index
@@ -163,7 +164,7 @@ def _wire_messages(index: Index, positions: I64) -> list[Message]:
         text = index.string(number)
         match = BYTES.search(text)
         if match and head >= 0:
-            moved[head]["Rec" in text] += int(match[1])
+            moved[head]["Rec" in text] += whole_number(match[1])
     return [Message(WIRE, "", max(moved[at]) or None, None) for at in positions.tolist()]
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..base.arrays import I64, AnyArray, add_at, added_upwards, sums_between
 from ..base.errors import UsageError
 from ..base.kineto import WORK
+from ..base.numbers import whole_number
 from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
@@ -244,8 +245,8 @@ def parse_grouping(text: str) -> Grouping:
     by, _, depth = text.partition(":")
     if text in ("shape", "module"):
         return Grouping(text)
-    if by == "stack" and depth.isdigit() and int(depth) > 0:
-        return Grouping(by, int(depth))
+    if by == "stack" and depth.isdecimal() and whole_number(depth) > 0:
+        return Grouping(by, whole_number(depth))
     raise UsageError(f"ops are grouped by shape, stack:N (N frames) or module, not by {text!r}")
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..base.errors import UsageError
+from ..base.numbers import whole_number
 from ..base.pattern import Pattern
 from ..base.units import format_ns
 
@@ -86,7 +87,7 @@ def step_place(steps: StepSpans, step: str) -> int:
     """Return which of the steps that `tracelane steps` finds is meant, by its label or as nth:K."""
     label = step.strip()
     if match := NTH.fullmatch(label):
-        row = int(match[1])
+        row = whole_number(match[1])
         if not -len(steps) <= row < len(steps):
             last = len(steps) - 1
             known = f"are {len(steps):,} steps, nth:0 to nth:{last}" if last else "is one step, nth:0"

@@ -14,6 +14,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, distinct, sum_of
 from ..base.clock import Clocks
 from ..base.kineto import GROUPS, StartedWork, started_work
+from ..base.numbers import whole_number
 from ..base.units import count_of
 from ..index.flex import is_flex, round_trips
 from ..index.store import SCAN_CHUNK, Index
@@ -462,7 +463,7 @@ def _label(name: str) -> tuple[str, str]:
         if match:
             facts = match.groupdict()
             if facts.get("context") is not None:
-                context, tokens = int(facts["context"]), int(facts["tokens"])
+                context, tokens = whole_number(facts["context"]), whole_number(facts["tokens"])
                 phase = ("mixed" if tokens else "prefill") if context else "decode"
                 return facts["label"], f"{phase} bs={context + tokens}"
             group = (facts.get("group") or "").lower()

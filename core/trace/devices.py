@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.arrays import AnyArray
+from ..base.numbers import whole_number
 from ..index.flex import is_flex
 from ..index.format import LaneRole, RowKind
 from ..index.roles import NAME, device_label, vendors
@@ -53,7 +54,7 @@ def _device(index: Index, process: Process, lanes: tuple[int, ...]) -> Device:
     label, word, number = "device", "", None
     if match := labelled or named:
         label = (process.labels if labelled else XLA.sub(r"\1 ", process.name)).strip()
-        word, number = match[1].upper(), int(match[2]) if match[2] else None
+        word, number = match[1].upper(), whole_number(match[2]) if match[2] else None
     elif is_flex(index):
         label, word, number = f"AIU {plain(process.pid)}", "AIU", flex_rank(process.pid)
     return Device(process.source, process.number, process.pid, label, _word(index, word), number, lanes)
@@ -62,7 +63,7 @@ def _device(index: Index, process: Process, lanes: tuple[int, ...]) -> Device:
 def flex_rank(pid: str) -> int | None:
     """Return the rank that a pid of a FLEX job trace is, None where it is no small number."""
     text = plain(pid)
-    return int(text) if text.isdigit() and len(text) < 7 else None
+    return whole_number(text) if text.isdigit() and len(text) < 7 else None
 
 
 def rank_of(index: Index, source: int) -> int:

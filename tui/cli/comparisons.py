@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from tracelane.core.base.errors import IncomparableError, UnreadableError, UsageError
+from tracelane.core.base.numbers import whole_number
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 from tracelane.core.export.formats import json_pieces, json_rows, json_table, text_in_unit
@@ -342,7 +343,7 @@ def _files(paths: Sequence[str], by_time: bool) -> list[Path]:
 def _natural(path: Path) -> list[tuple[int, int, str]]:
     """Return what sorts run 9 before run 10."""
     parts = _DIGITS.split(path.name)
-    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
+    return [(1, whole_number(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
 
 
 def _history_text(table: Table) -> str:

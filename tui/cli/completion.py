@@ -12,6 +12,7 @@ import click
 from click.shell_completion import get_completion_class, split_arg_string
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.numbers import whole_number
 from tracelane.core.base.output import print_fields, print_text
 
 from .help import COMMON, EXIT_CODES, by_question, examples_of
@@ -72,7 +73,7 @@ def _name_view(shell: str, first: Sequence[str]) -> None:
     if shell == "fish":  # says the word itself
         at = len(words) - bool(cursor)
     else:
-        at = int(cursor) if cursor.isdecimal() else len(words)
+        at = whole_number(cursor) if cursor.isdecimal() else len(words)
     if at < 2 or not first or first[0].startswith("-"):
         return
     os.environ["COMP_WORDS"] = line.replace(words[0], f"{words[0]} view", 1)

@@ -5,7 +5,6 @@ may rise; and what came out, as continuous integration reads it.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
@@ -14,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 from tracelane.core.base.errors import UnreadableError, UsageError
+from tracelane.core.base.numbers import toml_tables
 from tracelane.core.base.output import print_text
 from tracelane.core.base.private import read_regular, reason_of
 from tracelane.core.base.safe_text import safe
@@ -161,9 +161,9 @@ def read_limits(path: Path) -> list[Limit]:
     except UnicodeDecodeError:
         raise UnreadableError(f"cannot read {path}: it is not UTF-8") from None
     try:
-        tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: {error or 'nested too deeply'}") from None
+        tables = toml_tables(text)
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from None
     limits = []
     for name, table in tables.items():
         if name not in ("max", "min") or not isinstance(table, dict):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from tracelane.core.base.errors import CacheError, UsageError
+from tracelane.core.base.numbers import whole_number
 from tracelane.core.base.output import printed_to
 from tracelane.core.export.forms import FORMS
 
@@ -39,6 +40,12 @@ TIMES: Mapping[str, int] = {
 """Units of times, in ns."""
 
 
+def _short(value: object) -> str:
+    """Return a value as typed, of a long one the beginning."""
+    text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
 class BoundedNumber(click.ParamType[float]):
     name = "number"
 
@@ -54,11 +61,11 @@ class BoundedNumber(click.ParamType[float]):
         except (ValueError, OverflowError):
             is_known = False
         if not is_known:
-            self.fail(f"{value!r} is not a {self.name}", param, ctx)
+            self.fail(f"{_short(value)!r} is not a {self.name}", param, ctx)
         if self._least is not None and number < self._least:
-            self.fail(f"{value} is less than {self._least:g}", param, ctx)
+            self.fail(f"{_short(value)} is less than {self._least:g}", param, ctx)
         if self._most is not None and number > self._most:
-            self.fail(f"{value} is more than {self._most:g}", param, ctx)
+            self.fail(f"{_short(value)} is more than {self._most:g}", param, ctx)
         return number
 
     def _number(self, value: Any) -> float:
@@ -77,7 +84,7 @@ class WholeNumber(BoundedNumber):
         return "N"
 
     def _number(self, value: Any) -> int:
-        return int(value)
+        return whole_number(value) if isinstance(value, str) else int(value)
 
 
 class Duration(BoundedNumber):
@@ -116,6 +123,8 @@ class Size(click.ParamType[int]):
 Completion: TypeAlias = Callable[[click.Context, str], list[Any]]
 
 STDIN = "-"
+LONGEST_SHOWN = 40
+"""Characters of a value that a message shows."""
 WHICH = ("run", "capture", "rank", "wait")
 """Which of the captures that a path stands for."""
 INDEX = ("threads", "index_dir", "cache_limit", "force")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_paged, print_pieces, print_text
+from tracelane.core.base.output import print_paged, print_pieces, print_text, terminal_size
 from tracelane.core.export.forms import Listing, Writer, emit
 
 from .options import remembered
@@ -48,7 +47,7 @@ def take_keyboard() -> bool:
 def terminal_width() -> int:
     """Return how wide drawings and wrapped text are: the terminal, COLUMNS, else DEFAULT_WIDTH."""
     if _has_width():
-        return shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns
+        return terminal_size(DEFAULT_WIDTH)[0]
     return DEFAULT_WIDTH
 
 

@@ -15,6 +15,7 @@ import click
 import numpy as np
 
 from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.numbers import whole_number
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import csv_line, json_text
 from tracelane.core.base.units import format_count
@@ -107,7 +108,7 @@ def _typed_time(trace: Trace, text: str, options: TraceOptions) -> int:
     if re.fullmatch(r"\s*-?\d+\s*", text):
         if len(text.strip()) > MOST_DIGITS:
             raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… outside every trace")
-        return int(text)  # what `start_ns` says
+        return whole_number(text)  # what `start_ns` says
     return parse_time(text, time_frame(trace, trace.clocks, options.tz or "", steps=options.step_name or ""))
 
 

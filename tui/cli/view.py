@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from time import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_coloured, print_text
+from tracelane.core.base.output import print_coloured, print_text, terminal_size
 from tracelane.core.base.safe_text import safe
 
 from .commands import command_named
@@ -126,7 +125,7 @@ class Preparation(NamedTuple):
             session, history = view_state.session_over(before, trace), view_state.history_over(before, trace)
             return view_state.Prepared(trace, session, (), history, before.computed)
         if self.view_options.are_given:
-            width = shutil.get_terminal_size((80, 24)).columns
+            width, _ = terminal_size()
             session = session_of_options(trace, self.view_options, width)
         else:
             session = None if self.fresh else view_state.saved_session(trace)
@@ -164,8 +163,8 @@ def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: i
     from tracelane.tui.text.picture import picture, plain_picture
     from tracelane.tui.text.summary import summary, writable
 
-    size = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
-    width, height = width or size.columns, height or size.lines
+    columns, lines = terminal_size(PICTURE_WIDTH, PICTURE_HEIGHT)
+    width, height = width or columns, height or lines
     session = session_of_options(trace, view_options, width)
     if has_colours(can_draw()):
         from rich.console import Console

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.numbers import whole_number
 from tracelane.core.base.units import format_count
 from tracelane.core.query.views import SliceId
 
@@ -75,7 +76,7 @@ class PromptController(Controller):
         from ..times import parse_span
 
         if (number := NUMBER.fullmatch(text.strip())) is not None:
-            self._go_to_event(int(number[1] or 0), int(re.sub(r"\D", "", number[2])))
+            self._go_to_event(whole_number(number[1] or "0"), whole_number(re.sub(r"\D", "", number[2])))
             return
         session = self.store.session
         frame = self.store.time_frame

@@ -24,6 +24,7 @@ from tracelane.core.base.colours import (
     oklch,
     text_on,
 )
+from tracelane.core.base.numbers import whole_number
 
 from .colour import ANSI, coloured_256, shown_as
 from .runs import FULL
@@ -245,7 +246,7 @@ class Palette:
 
     def _base(self, key: str) -> RGB:
         if key.startswith("~") and self.depth is Depth.STANDARD:
-            return ANSI[HASHED_16[int(key[1:]) % len(HASHED_16)]]
+            return ANSI[HASHED_16[whole_number(key[1:]) % len(HASHED_16)]]
         if not key.startswith(("~", "=")):
             family = FAMILIES.get(key, FAMILIES["trace"])
             if self.depth is Depth.STANDARD:

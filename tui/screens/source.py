@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from tracelane.core.base.errors import UnreadableError
+from tracelane.core.base.numbers import whole_number
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_bytes
 
@@ -92,7 +93,7 @@ def source_lines_in(texts: Iterable[str]) -> list[SourceLine]:
         text = whole[:MOST_TEXT]
         for pattern in _PATTERNS:
             for match in pattern.finditer(text):
-                lines[SourceLine(match["path"].strip(), int(match["line"][:9]))] = None
+                lines[SourceLine(match["path"].strip(), whole_number(match["line"][:9]))] = None
         if not lines and len(text) < 4096 and _FILE.fullmatch(text.strip()):
             lines[SourceLine(text.strip(), 1)] = None
         if len(lines) >= MOST_LINES:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from rich.segment import Segment
 from rich.style import Style
 
+from tracelane.core.base.numbers import whole_number
 from tracelane.core.export.marks import nearest_mark
 from tracelane.core.trace import Trace
 
@@ -59,7 +60,7 @@ class Screen:
     @property
     def look(self) -> LineContext:
         titles = title_cells(self.width)
-        background = int(self.surface.background[1:], 16).to_bytes(3, "big")
+        background = whole_number(self.surface.background[1:], 16).to_bytes(3, "big")
         rgb = (background[0], background[1], background[2])
         palette = palette_for(self.depth, self.surface.dark, rgb)
         return LineContext(palette, self.glyphs, titles, max(1, self.width - titles))

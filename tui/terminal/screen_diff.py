@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from tracelane.core.base.numbers import whole_number
+
 CellStyle: TypeAlias = tuple[str, str, str]
 """How characters are drawn: attributes, the colour of the character and of the cell, each as in `CSI … m`. A
 blank without attributes has no colour of a character: any will do.
@@ -128,7 +130,7 @@ class ScreenDiff:
             move = MOVE.match(text, at)
             if move is None:
                 raise ValueError(text)
-            frame.lines.append((int(move[1]) - 1, int(move[2]) - 1, len(frame.texts)))
+            frame.lines.append((whole_number(move[1]) - 1, whole_number(move[2]) - 1, len(frame.texts)))
             self._add_plain(frame, move[3])
             at = move.end()
 
