@@ -205,6 +205,32 @@ def test_hits_are_walked_in_time_order(tmp_path: Path) -> None:
     assert after is not None and after.rank == 3, "a hit that starts at the time itself is the next one"
 
 
+def test_hits_of_several_files_are_walked_in_time_order(tmp_path: Path) -> None:
+    """Next and previous go from file to file by start, then by file; each hit knows its place among all."""
+    starts = ([10, 30, 30, 80], [5, 30, 60], [30, 70, 90])
+    trace = Trace(
+        [
+            index_of(
+                [complete(ts, 1, f"k{ts}", tid=tid) for tid, ts in enumerate(own)], tmp_path / str(number)
+            )
+            for number, own in enumerate(starts)
+        ]
+    )
+    hits = matches(trace, parse("/^k/"))
+    expected = sorted((ts * 1000, number) for number, own in enumerate(starts) for ts in own)
+    for step in (hits.next, hits.previous):
+        time, source, position = (-1, -1, -1) if step == hits.next else (1 << 40, -1, -1)
+        walk, ranks = [], []
+        while (hit := step(time, source, position)) is not None:
+            source, position = hit.source, hit.position
+            time = int(trace.indexes[source].column("slices.start")[position])
+            walk.append((time, source))
+            ranks.append(hit.rank)
+        order = 1 if step == hits.next else -1
+        assert walk == expected[::order]
+        assert ranks == [*range(1, len(expected) + 1)][::order]
+
+
 def test_hits_by_row_and_cell(tmp_path: Path) -> None:
     """Rows know their hits by index, cells how many hits touch them, `where` which positions match."""
     trace = small(tmp_path)
