@@ -50,12 +50,12 @@ def test_what_a_tool_finds_damaged_is_said(name: str, tmp_path: Path) -> None:
     assert not outside_error(kind, path.read_bytes())
     assert not SAYS & {one.kind for one in read(path).problems} and read(path).events == len(EVENTS)
     chance = random.Random(name)
-    told = 0
+    refuted = 0
     for _ in range(120):
         data = damaged(pack(TEXT), chance)
         path.write_bytes(data)
         error = outside_error(kind, data)
-        told += bool(error)
+        refuted += bool(error)
         try:
             result = read(path, chance.choice((1 << 24, 4096)))
         except UnreadableError as refusal:
@@ -65,7 +65,7 @@ def test_what_a_tool_finds_damaged_is_said(name: str, tmp_path: Path) -> None:
         assert problems or not error, (error, data)
         assert all(one.offset is not None and 0 <= one.offset <= len(data) for one in problems)
         assert result.events <= len(EVENTS)
-    assert told > 20
+    assert refuted > 20
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ class Sandbox:
         return [str(path) for path in (*strays, *({*(self.folder / "demo").rglob("*")} - self._sound))]
 
 
-def made(choose: random.Random) -> tuple[str, bytes, str, int]:
+def new_input(choose: random.Random) -> tuple[str, bytes, str, int]:
     """Return the name of an input, its bytes, how it is packed, and how many bytes of text it holds."""
     if choose.random() < 0.35:
         name, data = "t.pftrace", PacketMaker(choose).file(choose.choice((3, 20, 80)))
@@ -119,7 +119,7 @@ def text_size(path: Path, kind: str, known: int) -> int:
 def wrongs(sandbox: Sandbox, choose: random.Random, result: FuzzResult) -> list[str]:
     """Make an input, run commands on it, and return what is wrong with how they went."""
     sandbox.clear()
-    name, data, kind, size = made(choose)
+    name, data, kind, size = new_input(choose)
     path = sandbox.input / name
     path.write_bytes(data)
     index = ["--index-dir", str(sandbox.folder / "index")]

@@ -40,7 +40,9 @@ def test_every_reader_and_output_keeps_the_rules(seed: int, most: int, tmp_path:
 def test_silence_about_damage_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a reader says nothing of what gzip finds, the fuzzer does."""
     data = gzip.compress(json.dumps({"traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "name": "a"}]}).encode())
-    monkeypatch.setattr(invariants, "made", lambda choose: ("t.json.gz", data[:-8] + bytes(8), "gz", 100))
+    monkeypatch.setattr(
+        invariants, "new_input", lambda choose: ("t.json.gz", data[:-8] + bytes(8), "gz", 100)
+    )
     monkeypatch.setattr(GzipReader, "_finish", lambda self: None)
     result = fuzz_invariants(seconds=200, seed=1, folder=tmp_path, most=1)
     assert any("says nothing of" in wrong for wrong in result.wrong)
