@@ -23,6 +23,7 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.slice_table import slices_of_node
 from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import (
+    DEEPEST_FOLDED,
     ROOT,
     UNKNOWN_LAUNCH,
     TreeRoots,
@@ -547,3 +548,18 @@ def test_slices_as_hits_stand_where_they_are(scopes_icicle: list[Scope]) -> None
         for position, start in zip(positions.tolist(), starts.tolist()):
             row, at = trace.find(trace.slice_id_of(source, position)) or (None, 0)
             assert row is not None and trace.bounds(row, at, trace.clocks)[0] == start
+
+
+def test_folded_stacks_are_bounded(tmp_path: Path) -> None:
+    """Of calls 3,000 deep no line names more than 500 and one that says so; no time is lost."""
+    events = [
+        {"ph": "X", "name": f"call{at % 7}", "pid": 1, "tid": 1, "ts": at, "dur": 6000 - 2 * at}
+        for at in range(3000)
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(events))
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    lines = list(folded_lines(analyse_tree(Scope(trace))))
+    assert len(lines) == DEEPEST_FOLDED and max(line.count(";") for line in lines) == DEEPEST_FOLDED
+    assert sum("(deeper than 500 calls)" in line for line in lines) == 1
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == 6000 * 1000
