@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.corpus import NEEDS
 from tests.flaky import LIST, flaky_tests, pardon
 
 # As the commands do for themselves: nothing needs the threads that numpy would start.
@@ -38,11 +37,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before some are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what reads the corpus, and pardon what tests/flaky.txt lists."""
-    reasons = {mark.kwargs["reason"] for mark in NEEDS}
-    for item in items:
-        if any(mark.kwargs.get("reason") in reasons for mark in item.iter_markers("skipif")):
-            item.add_marker("real")
+    """Pardon what tests/flaky.txt lists."""
     pardon(items, flaky_tests(LIST.read_text(encoding="utf-8")))
 
 

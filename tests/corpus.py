@@ -150,21 +150,6 @@ def _id(value: Any) -> str | None:
 HOSTILE_MAKER = CASES / "trust" / "hostile.py"
 """A program that makes real traces hostile: `hostile.py FOLDER CORPUS`."""
 
-needs_corpus = pytest.mark.skipif(
-    not CORPUS.is_dir(), reason=f"no corpus of real traces at {CORPUS} (set TRACELANE_CORPUS)"
-)
-needs_goldens = pytest.mark.skipif(
-    not GOLDENS.is_dir(), reason=f"no reference numbers at {GOLDENS} (set TRACELANE_GOLDENS)"
-)
-needs_cases = pytest.mark.skipif(
-    not CASES.is_dir(), reason=f"no small cases at {CASES} (set TRACELANE_CASES)"
-)
-needs_hostile_maker = pytest.mark.skipif(
-    not HOSTILE_MAKER.is_file(), reason=f"no maker of hostile traces at {HOSTILE_MAKER}"
-)
-
-NEEDS = (needs_corpus, needs_goldens, needs_cases, needs_hostile_maker)
-
 REPRESENTATIVE = {
     *("aiu/acelyzer_spyre_mlp_tb.pt.trace.json", "aiu/sample_flex_3062_job_4.json"),
     *("chrome/catapult_nestable_async.json", "chrome/viztracer_vdb_basic.json"),
