@@ -15,7 +15,17 @@ from ..read.urls import WEB, is_url, scheme_of, shown_url, url_name
 if TYPE_CHECKING:
     from ..read.remote_files import RemoteStatus
 
-TRACE_ENDINGS = (".json", ".json.gz", ".json.zip", ".json.zst", ".trace", ".trace.gz", ".pt.trace")
+TRACE_ENDINGS = (
+    ".json",
+    ".json.gz",
+    ".json.zip",
+    ".json.zst",
+    ".json.xz",
+    ".json.bz2",
+    ".trace",
+    ".trace.gz",
+    ".pt.trace",
+)
 STDIN = "-"
 UNFINISHED = ".tmp"
 """torch.profiler writes NAME.tmp and renames it when it is complete."""

@@ -1,5 +1,5 @@
-"""Readers of packed files: gzip, zip, zstd. Each gives what can be had of damaged data, says at which byte of
-the file the damage is, and checks every checksum that the file has.
+"""Readers of packed files: gzip, zip, zstd, xz, bzip2. Each gives what can be had of damaged data, says where
+in the file the damage is, and checks every checksum that the file has.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import sys
 import zlib
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 STORED, DEFLATED = 0, 8
 LARGEST_BLOCK = 128 << 10
 """Bytes of a block of zstd, packed or not."""
+XZ, BZIP2 = b"\xfd7zXZ\0", b"BZh"
+STREAM_STEP = 4096
+"""Bytes of xz and bzip2 that are inflated at a time."""
+MOST_DICTIONARY = 512 << 20
+"""Memory that a stream of xz may ask for; `xz -9` asks for 65 MB."""
 CAREFUL = {RAW_BLOCK: 4096, 4096: 64, 64: 1}
 """In steps of how many bytes data is inflated again that is damaged: a call that fails gives nothing back."""
 CUT_OFF = (
@@ -46,6 +52,16 @@ def open_packed(file: Openable, packing: str, library: ModuleType | None = None)
         return zip_reader(file, library)
     if packing == "zstd":
         return zstd_reader(file)
+    if packing == "xz":
+        import lzma
+
+        return StreamReader(
+            file, XZ, partial(lzma.LZMADecompressor, memlimit=MOST_DICTIONARY), lzma.LZMAError
+        )
+    if packing == "bzip2":
+        import bz2
+
+        return StreamReader(file, BZIP2, bz2.BZ2Decompressor, OSError)
     return PlainReader(file.open("rb", 0))
 
 
@@ -515,6 +531,54 @@ class ZstdReader(PackedReader):
                     self._doubt(WRONG_SUM, raw.offset)
             self._frame = None
         return text
+
+
+class StreamReader(PackedReader):
+    """Streams of xz or bzip2 one behind the other, which Python's own modules inflate. They get a little at a
+    time, as a call that meets damage gives nothing of what was sound before it.
+    """
+
+    def __init__(
+        self, path: Openable, magic: bytes, new_stream: Callable[[], Any], error: type[Exception]
+    ) -> None:
+        super().__init__(path.open("rb", 0))
+        self._magic = magic
+        self._new_stream = new_stream
+        self._error = error
+        self._stream: Any = None
+
+    def _some(self, most: int) -> bytes:
+        raw, begin = self._raw, self._raw.offset
+        if self._stream is None:
+            self._begin_stream()
+            return b""
+        data = raw.take(STREAM_STEP) if self._stream.needs_input else b""
+        is_last = self._stream.needs_input and not data
+        try:
+            part: bytes = b"" if is_last else self._stream.decompress(data, most)
+        except self._error as error:
+            self._end(BROKEN, begin, str(error))
+            return b""
+        if self._stream.eof:
+            raw.data = self._stream.unused_data + raw.data
+            self._stream = None
+        elif is_last:
+            self._end(CUT_OFF, doubt=CUT_SHORT)
+        return part
+
+    def _begin_stream(self) -> None:
+        raw = self._raw
+        while raw.fill() and not raw.data[0] and self._magic == XZ:  # blocks of zeros may part its streams
+            raw.data = raw.data.lstrip(b"\0")
+        begin = raw.offset
+        magic = raw.take(len(self._magic))
+        if not magic:
+            self._ended = True
+        elif magic != self._magic:
+            self._end(OTHER_DATA, begin, doubt=SOUND)
+        else:
+            raw.data = magic + raw.data
+            self._stream = self._new_stream()
 
 
 def is_skippable(magic: bytes) -> bool:

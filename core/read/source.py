@@ -1,4 +1,4 @@
-"""Where a trace's bytes come from: plain, gzip, zip, zstd or standard input, always read as UTF-8.
+"""Where a trace's bytes come from: plain, gzip, zip, zstd, xz, bzip2 or standard input, always read as UTF-8.
 
 What a file is, is told by its first bytes, never by its name. Nothing is ever read whole into memory.
 """
@@ -47,6 +47,8 @@ _MAGIC = (
     (b"PK\x03\x04", "zip"),
     (b"PK\x05\x06", "zip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"BZh", "bzip2"),
 )
 ROCPD = (
     "is a database of ROCm's profiler (rocpd): `rocpd convert -i FILE --output-format pftrace` converts it"
@@ -56,16 +58,47 @@ XPLANE = (
     "is a profile of XLA (XSpace, as JAX and TensorFlow write): record it with "
     "jax.profiler.trace(…, create_perfetto_trace=True), which writes perfetto_trace.json.gz too"
 )
+RECORD = "open the profiler's trace instead (export_chrome_trace, tensorboard_trace_handler)"
 _FOREIGN = (
     (
         re.compile(rb"version https://git-lfs"),
         "is a Git LFS pointer: fetch the file itself with `git lfs pull`",
     ),
+    (
+        re.compile(rb'(?i)\s{0,256}+<(?:!doctype\s+html|html)(?s:.){0,512}?i18n-values="dir:textdirection'),
+        "is a page that trace2html made: `html2trace`, beside it in catapult, turns it into JSON again",
+    ),
+    (
+        re.compile(
+            rb'\s{0,64}+\{\s{0,64}+"schema"\s{0,64}+:\s{0,64}+"[\d.]{3,16}(?:-chakra|"(?s:.){0,512}?"nodes")'
+        ),
+        f"is an execution trace (Chakra): {RECORD}",
+    ),
+    (
+        re.compile(rb'\s{0,64}+\{\s{0,64}+"rocprofiler-sdk-tool"'),
+        "is rocprofv3's own JSON: record with `--output-format pftrace`, or convert its database with rocpd",
+    ),
+    (
+        re.compile(
+            rb'\s{0,64}+\{(?s:.){0,1024}?"\$schema"\s{0,64}+:\s{0,64}+"https?://www\.speedscope\.app/'
+        ),
+        "is a profile of speedscope: open it there (speedscope.app), or record a trace",
+    ),
+    (re.compile(rb"(?s).{257}ustar"), "is a tar archive: unpack it, and open the trace in it"),
     (re.compile(rb"(?i)\s{0,256}+<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
     (re.compile(rb"\s{0,256}+<\?xml"), "is an XML file, not a trace"),
-    (re.compile(rb"\x7fELF|\x89PNG|%PDF|BZh|\xfd7zXZ|Rar!"), "is no trace in JSON"),
+    (re.compile(rb"\x7fELF|\x89PNG|%PDF|Rar!"), "is no trace in JSON"),
 )
 _FOREIGN_BINARY = (
+    (
+        re.compile(rb"\x80[\x02-\x05](?s:.)*?(?:segments|device_traces)"),
+        "is a snapshot of PyTorch's memory (_dump_snapshot): pytorch.org/memory_viz shows it; for a trace, "
+        "record with profile_memory=True",
+    ),
+    (
+        re.compile(rb"\x80[\x02-\x05]"),
+        "is a Python pickle: pytorch.org/memory_viz shows those of torch.cuda.memory._dump_snapshot",
+    ),
     (re.compile(rb"SQLite format 3\0(?s:.)*?rocpd_"), ROCPD),
     (re.compile(rb"SQLite format 3\0(?s:.)*?(?:CUPTI_ACTIVITY|StringIds)"), f"is an export of {NSIGHT}"),
     (
@@ -106,7 +139,7 @@ class Source:
 
     path: str  # as given; "-" for standard input
     file: LocalFile | RemoteFile = field(compare=False)  # at the path or URL, or the spool of a pipe
-    kind: str  # "plain", "gzip", "zip", "zstd", "stdin"
+    kind: str  # "plain", "gzip", "zip", "zstd", "xz", "bzip2", "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
     encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO, PREFIX + NAME: becomes JSON
     size: int  # bytes on disk
@@ -347,7 +380,7 @@ def _own_encoding(name: str, text: bytes) -> str:
         raise UnreadableError(f"{name}: holds only blanks")
     if is_json:
         return "utf-8"
-    unpacked = name.lower().removesuffix(".gz").removesuffix(".zst")
+    unpacked = name.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".xz").removesuffix(".bz2")
     if _PERFETTO.match(text) or (unpacked.endswith(_PERFETTO_SUFFIXES) and text[:1] == b"\n"):
         return PERFETTO
     for suffix, message in _FOREIGN_SUFFIXES.items():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
+import pickle
 import random
 import subprocess
 import sys
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +25,7 @@ from tracelane.core.read import inflate
 from tracelane.core.read import source as room
 from tracelane.core.read.inflate import RawReader, deflate_library
 from tracelane.core.read.packed import GzipReader, open_packed
-from tracelane.core.read.problem import CORRUPT
+from tracelane.core.read.problem import CORRUPT, DAMAGED
 from tracelane.core.read.source import SPOOL_PREFIX, open_source
 from tracelane.core.trace import open_trace
 
@@ -181,6 +184,21 @@ FOREIGN = {
     ),
     "other.db": (b"SQLite format 3\0" + bytes(200), "rocpd convert"),
     "host.xplane.pb": (b"\x0a\x01\x02", "create_perfetto_trace"),
+    "page.html": (
+        b'<!DOCTYPE html>\n<html>\n  <head i18n-values="dir:textdirection;">\n<title>t</title>',
+        "html2trace",
+    ),
+    "execution_trace.json": (b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []}', "Chakra"),
+    "older.json": (b'{"schema": "1.0.1", "pid": 1, "start_ts": 1, "nodes": []}', "Chakra"),
+    "rocprofv3.json": (b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}', "--output-format pftrace"),
+    "profile.speedscope.json": (
+        b'{"exporter":"x","$schema":"https://www.speedscope.app/file-format-schema.json"}',
+        "speedscope",
+    ),
+    "snapshot.pickle": (pickle.dumps({"segments": [], "device_traces": [[]]}), "memory_viz"),
+    "other.pickle": (pickle.dumps([1, 2]), "pickle"),
+    "trace.tar": (bytes(100) + b"0" * 157 + b"ustar\x0000", "tar archive"),
+    "trace.tar.gz": (gzip.compress(bytes(100) + b"0" * 157 + b"ustar\x0000"), "tar archive"),
     "profile": (b"\x0a\x8d\x01\x12\x09/host:CPU\x1a", "create_perfetto_trace"),
 }
 
@@ -415,3 +433,29 @@ def test_the_library_is_used_by_itself(tmp_path: Path) -> None:
     reader = open_packed(path, "gzip")
     assert reader.read(1 << 20) == LINES and not reader.problems
     reader.close()
+
+
+STREAMS: dict[str, Callable[[bytes], bytes]] = {"xz": lzma.compress, "bz2": bz2.compress}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams_of_the_standard_library_are_read(name: str, tmp_path: Path) -> None:
+    """Streams of xz and bzip2 yield their text, several as one; where they are cut, what comes before."""
+    text = b'{"traceEvents": [' + b",".join(b'{"ph":"X","ts":%d}' % n for n in range(200_000)) + b"]}"
+    path = tmp_path / f"t.json.{name}"
+    path.write_bytes(STREAMS[name](text[:70_000]) + STREAMS[name](text[70_000:]))
+    assert read_all(path, 50_000) == text
+    whole = path.read_bytes()
+    for cut in (len(whole) - 9, len(whole) // 2):
+        path.write_bytes(whole[:cut])
+        source = open_source(path)
+        stream = source.open()
+        read = stream.read(len(text) + 1)
+        assert text.startswith(read) and len(read) > len(text) // 4
+        assert [problem.kind for problem in stream.problems] == [DAMAGED]
+        stream.close()
+    half = len(whole) // 2
+    path.write_bytes(whole[:half] + bytes(50) + whole[half + 50 :])
+    stream = open_source(path).open()
+    assert text.startswith(stream.read(len(text) + 1)) and stream.problems
+    stream.close()
