@@ -57,6 +57,7 @@ OF_COUNTS: Mapping[Verdict, Verdict] = {"slower": "higher", "faster": "lower"}
 """What is said of numbers that are no times."""
 OTHERS = "(others)"
 LENGTH = "step.length."
+STEP_COUNT = "step.count"
 """What the metrics of how long a step is begin with."""
 REPEATED = {
     "kernels.time": "kernel_ns",
@@ -150,7 +151,7 @@ def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> D
             sides = _with_others(name, now, before)
             noise = _row_noise(name, before, now) if name in JUDGED else None
             table = compare(*sides, noise=noise, scope="B against A")
-            if noise is not None and _row_need(name, table) in reasons:
+            if noise is not None and _row_need(name, table, (before, now)) in reasons:
                 table = replace(table, data={**table.data, VERDICT.key: [CANNOT] * len(table)})
             tables[name] = _ranked(name, table, least_ns)
     metrics = {}
@@ -175,14 +176,23 @@ def _reason(
 
 
 def _need(name: str, sides: Sequence[Summary]) -> Need:
-    """Return what a metric needs: of the length of steps what devices tell, where a host runs ahead."""
+    """Return what a metric needs: of the length of steps what devices tell, where a host runs ahead; so of
+    all that is told of steps, where there are not as many: device work may be what they are found by.
+    """
     is_length = name.startswith(LENGTH) and any(side.runs_ahead for side in sides)
-    return "device" if is_length else needs_of(name)
+    is_of_other_steps = name.startswith("step.") and _have_other_steps(sides)
+    return "device" if is_length or is_of_other_steps else needs_of(name)
 
 
-def _row_need(name: str, table: Table) -> Need:
-    """Return what the column needs by which a table's rows are judged."""
-    return "device" if name == "kernels" or judged_by(name, table) == "kernel_ns" else "host"
+def _row_need(name: str, table: Table, sides: Sequence[Summary]) -> Need:
+    """Return what the rows of a table need, by the column by which they are judged, in each step."""
+    is_of_devices = name == "kernels" or judged_by(name, table) == "kernel_ns"
+    return "device" if is_of_devices or _have_other_steps(sides) else "host"
+
+
+def _have_other_steps(sides: Sequence[Summary]) -> bool:
+    """Tell whether sides have another number of steps."""
+    return len({side.metrics[STEP_COUNT].value for side in sides if STEP_COUNT in side.metrics}) > 1
 
 
 def history_table(summaries: Sequence[Summary], metric: str) -> Table:

@@ -182,7 +182,7 @@ def test_a_loss_of_a_sample_is_no_gain(path: Path, tmp_path: Path, capsys: Captu
 
 
 @pytest.mark.slow
-@over("path", [path for path in files(*REAL) if path not in SAMPLES])
+@over("path", [path for path in files(*REAL) if path not in SAMPLES and ".averages." not in path.name])
 def test_a_loss_of_a_real_trace_is_no_gain(path: Path, tmp_path: Path, capsys: Capture) -> None:
     """The same of the traces of the corpus that can be read whole."""
     try:
