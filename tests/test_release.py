@@ -157,8 +157,8 @@ def test_a_release_names_its_commit() -> None:
     assert len(releases) == len(re.findall(r"^## \d\S+ \(20", text, re.MULTILINE)) > 0
     for version, commit in releases:
         show = ["git", "-C", str(ROOT), "show", f"{commit}:pyproject.toml"]
-        shown = subprocess.run(show, capture_output=True, encoding="utf-8", check=False)
-        assert shown.returncode or f'version = "{version}"' in shown.stdout
+        printed = subprocess.run(show, capture_output=True, encoding="utf-8", check=False)
+        assert printed.returncode or f'version = "{version}"' in printed.stdout
 
 
 def test_a_release_needs_an_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
