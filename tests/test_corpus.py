@@ -102,7 +102,7 @@ sys.exit(pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *sys.ar
 
 
 OVER_ALL_FILES = {"test_every_argument_is_found_by_its_own_value", "test_results_equal_brute_force"}
-"""Tests of which one case is over all files that are there: samples in a clone, the corpus and they elsewhere."""
+"""Tests with a case over all files that are there: samples alone in a clone, elsewhere the corpus, too."""
 
 
 def collected(path: Path, corpus: Path, marks: str) -> Counter[str]:
