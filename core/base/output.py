@@ -21,6 +21,7 @@ from typing import TextIO, cast
 from .errors import Cancelled
 from .progress import CancelledCallback, never
 from .safe_text import safe, safe_lines
+from .whole_file import publish, unfinished
 
 MOST_CELLS = 10_000
 """No terminal has more columns or lines."""
@@ -150,25 +151,32 @@ def _safe_between_colours(text: str) -> str:
 
 
 def write_new_file(path: Path, pieces: Iterable[str], cancelled: CancelledCallback = never) -> None:
-    """Write a text file that is not there yet, piece by piece; nothing of it is left where that fails. Raises
+    """Write a text file that is not there yet, piece by piece; it has its name when it is whole. Raises
     OSError (FileExistsError), Cancelled.
     """
-    with path.open("x", encoding="utf-8", newline="\n") as file:
-        try:
-            for piece in pieces:
-                if cancelled():
-                    raise Cancelled
-                file.write(safe_lines(piece))
-            file.flush()
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+    with _new_file(path) as file:
+        for piece in pieces:
+            if cancelled():
+                raise Cancelled
+            file.write(safe_lines(piece))
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[TextIO]:
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    with unfinished(path) as building:
+        with building.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        publish(building, path)
 
 
 @contextmanager
 def printed_to(path: Path) -> Iterator[TextIO]:
-    """Let what is printed to standard output go to a file that is not there yet. Raises OSError."""
-    with path.open("x", encoding="utf-8", newline="\n") as file, redirect_stdout(file):
+    """Let what is printed to standard output go to a file that is not there yet, which has its name when all
+    is printed. Raises OSError.
+    """
+    with _new_file(path) as file, redirect_stdout(file):
         yield file
 
 

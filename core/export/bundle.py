@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..base.clock import Clocks
 from ..base.errors import CacheError, UsageError
 from ..base.safe_text import safe_lines
+from ..base.whole_file import publish, unfinished
 from ..tables.scope import Scope
 from .cut import cut_scope
 from .report import Example
@@ -49,8 +50,7 @@ def bundle(
         raise UsageError(f"{out} is there already: choose another name, or remove it")
     names: list[str] = []
     try:
-        with tempfile.TemporaryDirectory(dir=out.parent) as folder:
-            whole = Path(folder) / "bundle.zip"
+        with unfinished(out) as whole, tempfile.TemporaryDirectory(prefix="tracelane-") as folder:
             with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as packed:
                 for name, text in texts.items():
                     packed.writestr(name, safe_lines(text))
@@ -60,7 +60,7 @@ def bundle(
                     packed.writestr(name, hide(manifest) if hide else manifest)
                     names.append(name)
                 names += _cuts(packed, Path(folder), trace, example, clocks, hide)
-            whole.replace(out)
+            publish(whole, out)
     except OSError as error:
         raise CacheError(f"{out} cannot be written: {error.strerror or error}") from error
     return names

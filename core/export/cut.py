@@ -23,6 +23,7 @@ import orjson
 from ..base.arrays import I64, U32
 from ..base.errors import TracelaneError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, no_progress
+from ..base.whole_file import unfinished
 from ..index.blockstore import read_blocks, source_of
 from ..index.format import RowKind
 from ..index.store import Index
@@ -202,16 +203,12 @@ def whole_path(out: Path) -> Iterator[Path]:
     """Yield the path of a file that gets its name only when it is complete. Raises TracelaneError."""
     if out.exists() and not out.is_file():
         raise UsageError(f"{out} is not a file: give the name of a file to write")
-    building = out.with_name(f".{out.name}-{os.getpid()}")
     try:
-        building.unlink(missing_ok=True)
-        yield building
-        building.replace(out)
+        with unfinished(out) as building:
+            yield building
+            building.replace(out)
     except OSError as error:
         raise TracelaneError(f"cannot write {out}: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            building.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import Path
@@ -200,18 +200,17 @@ def _check_zone(_: click.Context, __: click.Parameter, zone: str | None) -> str 
 def _printed_to(path: Path) -> Iterator[None]:
     """Print to a new file; nothing of it is left where the command fails."""
     check_new(path)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(printed_to(path))
-        except OSError as error:
-            raise CacheError(f"{path} cannot be written: {error.strerror or error}") from error
-        try:
-            yield
-        except click.exceptions.Exit:
-            raise  # a verdict, not a failure
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+    verdict: click.exceptions.Exit | None = None
+    try:
+        with printed_to(path):
+            try:
+                yield
+            except click.exceptions.Exit as error:  # a verdict, not a failure
+                verdict = error
+    except OSError as error:
+        raise CacheError(f"{path} cannot be written: {error.strerror or error}") from error
+    if verdict is not None:
+        raise verdict
 
 
 def check_new(path: Path) -> None:
