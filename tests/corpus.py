@@ -1,9 +1,9 @@
 """The files that tests read: samples of the project, and a corpus that lies beside some clones.
 
 A file is named by its path below tests/samples or below the corpus of real traces; `cases/…` are small traces
-made for one question each, `goldens/…` are reference numbers of other tools. `over` gives a test a case for
-each file, `needs` says what a test of certain files cannot do without. Both mark what reads the corpus, and
-both stay sound where there is none, or an empty one.
+made for one question each, `goldens/…` are reference numbers of other tools. `for_files` gives a test a case
+for each file, `needs` says what a test of certain files cannot do without. Both mark what reads the corpus,
+and both stay sound where there is none, or an empty one.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _skipped(test: Test, reason: str) -> Test:
     return cast(Test, skipped)
 
 
-def over(
+def for_files(
     arguments: str, rows: Iterable[Any], *, reads: Iterable[File] = (), at: int = 0
 ) -> pytest.MarkDecorator:
     """Parametrize a test over rows, each of which names the file, or files, that it reads in its value `at`.

@@ -14,7 +14,19 @@ from pathlib import Path
 import pytest
 
 from tests import corpus
-from tests.corpus import ABSENT, CASES, CORPUS, ROOT, SAMPLES, absent, file, files, is_beside, needs, over
+from tests.corpus import (
+    ABSENT,
+    CASES,
+    CORPUS,
+    ROOT,
+    SAMPLES,
+    absent,
+    file,
+    files,
+    for_files,
+    is_beside,
+    needs,
+)
 
 SAMPLE = "jax.trace.json.gz"
 
@@ -48,15 +60,21 @@ def test_a_name_is_a_sample_before_it_is_of_the_corpus(tmp_path: Path) -> None:
 def test_samples_stay_where_nothing_else_is() -> None:
     """A row whose folder is missing or empty is left out; a test of which no row is left is skipped."""
     rows = [("gpu/none.json", 1), (SAMPLE, 2), ("cases/none.json", 3)]
-    assert cases_of(over("name, count", rows)) == [((SAMPLE, 2), [])]
-    assert cases_of(over("count, name", [(2, SAMPLE), (1, "gpu/none.json")], at=1)) == [((2, SAMPLE), [])]
-    assert cases_of(over("names", [(SAMPLE, "gpu/none.json"), (SAMPLE, SAMPLE)])) == [
+    assert cases_of(for_files("name, count", rows)) == [((SAMPLE, 2), [])]
+    assert cases_of(for_files("count, name", [(2, SAMPLE), (1, "gpu/none.json")], at=1)) == [
+        ((2, SAMPLE), [])
+    ]
+    assert cases_of(for_files("names", [(SAMPLE, "gpu/none.json"), (SAMPLE, SAMPLE)])) == [
         (((SAMPLE, SAMPLE),), [])
     ]
-    for nothing in (over("name, count", rows[:1]), over("name", files("gpu/*")), over("name", [])):
+    for nothing in (
+        for_files("name, count", rows[:1]),
+        for_files("name", files("gpu/*")),
+        for_files("name", []),
+    ):
         ((values, marks),) = cases_of(nothing)
         assert set(values) == {None} and marks == ["skip"]
-    assert [mark.kwargs["reason"] for mark in over("path", ["gpu/a", "cases/b"]).args[1][0].marks] == [
+    assert [mark.kwargs["reason"] for mark in for_files("path", ["gpu/a", "cases/b"]).args[1][0].marks] == [
         f"{ABSENT[CORPUS]}; {ABSENT[CASES]}"
     ]
 

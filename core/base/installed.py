@@ -45,9 +45,9 @@ def installation_folders() -> list[str]:
     own = [*site.getsitepackages(), str(Path(__file__).parents[3])]
     if site.ENABLE_USER_SITE and site.USER_SITE:
         own.append(site.USER_SITE)
-    places = {os.path.realpath(folder) for folder in own}
-    places |= {os.path.realpath(folder) for folder in named if os.path.isabs(folder)} - {_current_folder()}
-    return [folder for folder in sys.path if os.path.isabs(folder) and os.path.realpath(folder) in places]
+    allowed = {os.path.realpath(folder) for folder in own}
+    allowed |= {os.path.realpath(folder) for folder in named if os.path.isabs(folder)} - {_current_folder()}
+    return [folder for folder in sys.path if os.path.isabs(folder) and os.path.realpath(folder) in allowed]
 
 
 def _current_folder() -> str:

@@ -471,11 +471,13 @@ def doubts(scope: Scope, of: Doubted) -> tuple[str, ...]:
         periods = lost.open_ended() if of == "host" else lost.periods()
         for one in periods:
             if one.start < high and one.end > low and (of == "all" or (one.lane is None) == (of == "device")):
-                groups.setdefault((_place(scope, one), one.trouble), []).append(one)
-    return tuple(f"{place}: {_sentence(trouble, own)} (doctor)" for (place, trouble), own in groups.items())
+                groups.setdefault((_subject(scope, one), one.trouble), []).append(one)
+    return tuple(
+        f"{subject}: {_sentence(trouble, own)} (doctor)" for (subject, trouble), own in groups.items()
+    )
 
 
-def _place(scope: Scope, one: Untrusted) -> str:
+def _subject(scope: Scope, one: Untrusted) -> str:
     """Return what a period is about: a device, a lane, or all devices of a file."""
     if one.lane is not None:
         return scope.trace.lanes[one.lane].title

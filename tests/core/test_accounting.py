@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, GOLDENS, accounting, file, needs, over, recoverable, thinned
+from tests.corpus import CASES, CORPUS, GOLDENS, accounting, file, for_files, needs, recoverable, thinned
 from tracelane.core.base.units import TIME_LIMIT
 from tracelane.tui.cli.main import main
 
@@ -37,7 +37,7 @@ def _track_text(pid: Any, tid: Any) -> str:
 
 
 @pytest.mark.slow
-@over("name", VALID, reads=[GOLDENS])
+@for_files("name", VALID, reads=[GOLDENS])
 def test_numbers_equal_the_accounting(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,7 +93,7 @@ def test_broken_files_give_up_their_whole_events(
     assert got["slices"] + got["instants"] + got["unmatched_begin"] > 0
 
 
-@over("name", sorted(NO_TRACE))
+@for_files("name", sorted(NO_TRACE))
 def test_what_is_no_trace_is_refused(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,7 +166,7 @@ def _damaged(text: str, pick: random.Random) -> str:
 
 
 @pytest.mark.slow
-@over("path", CASE_FILES)
+@for_files("path", CASE_FILES)
 def test_the_terms_of_a_case_add_up(
     path: Path, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

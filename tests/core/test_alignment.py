@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, files, needs, over
+from tests.corpus import CORPUS, files, for_files, needs
 from tests.events import complete
 from tracelane.core import Trace, open_trace
 from tracelane.core.index.captures import Choice
@@ -89,7 +89,7 @@ def test_a_shifted_clock_is_recovered(tmp_path: Path, corpus_cache: Path, shift_
     assert (start, end) == (low, high)
 
 
-@over("paths", [(GLOO,), *RANKS])
+@for_files("paths", [(GLOO,), *RANKS])
 def test_collectives_of_a_hosts_library_align_too(paths: tuple[Path, ...], corpus_cache: Path) -> None:
     """Gloo's calls on the CPU, on one host's clock, ask for next to no correction."""
     trace = open_trace(list(paths), index_dir=corpus_cache)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import file, files, over, traces
+from tests.corpus import file, files, for_files, traces
 from tests.events import complete
 from tests.forms import zipped
 from tracelane.core.base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
@@ -353,12 +353,12 @@ def test_most_blocks_need_no_decoding(text: str, block: bytes, may: bool) -> Non
 # -- a value searched for as it stands ----------------------------------------------------------------------
 
 
-TAKEN = {"device_id"}
+OURS_TOO = {"device_id"}
 """A key of JAX's that is our name for PyTorch's `Device Id` too: a term means that one."""
 
 
 @pytest.mark.slow
-@over("paths", [traces(), files("**/*.json*")])
+@for_files("paths", [traces(), files("**/*.json*")])
 def test_every_argument_is_found_by_its_own_value(paths: list[Path], corpus_cache: Path) -> None:
     """What `term_for` says of an argument finds its slice, in small files."""
     tried = 0
@@ -374,7 +374,7 @@ def test_every_argument_is_found_by_its_own_value(paths: list[Path], corpus_cach
                 identity = SliceId(source, int(index.column("slices.ordinal")[position]))
                 for key, value in trace.arguments(identity).merged.items():
                     term = term_for(key, value)
-                    if term is None or key in TAKEN:
+                    if term is None or key in OURS_TOO:
                         continue
                     tried += 1
                     hits = matches(trace, parse(term))

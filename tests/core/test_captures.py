@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, files, needs, over
+from tests.corpus import CORPUS, files, for_files, needs
 from tests.events import complete
 from tests.rank_files import rank_files
 from tracelane.core import open_trace
@@ -226,7 +226,7 @@ def test_the_ranks_of_real_captures_open_in_order(corpus_cache: Path) -> None:
     assert trace.sources[0].notes[0] == "missing: ranks 4-7 of 8"
 
 
-@over(
+@for_files(
     "paths",
     [(GLOO,), *(tuple(files(f"cpu/torch_{release}_rank*.pt.trace*")) for release in ("2.13", "2.14"))],
 )

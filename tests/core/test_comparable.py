@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tracelane
-from tests.corpus import CASES, ROOT, files, needs, over
+from tests.corpus import CASES, ROOT, files, for_files, needs
 from tests.events import Event, complete, metadata
 from tracelane.core.base.kineto import WORK
 from tracelane.core.tables.comparable import needs_of
@@ -182,7 +182,7 @@ def test_a_loss_of_a_sample_is_no_gain(path: Path, tmp_path: Path, capsys: Captu
 
 
 @pytest.mark.slow
-@over("path", [path for path in files(*REAL) if path not in SAMPLES and ".averages." not in path.name])
+@for_files("path", [path for path in files(*REAL) if path not in SAMPLES and ".averages." not in path.name])
 def test_a_loss_of_a_real_trace_is_no_gain(path: Path, tmp_path: Path, capsys: Capture) -> None:
     """The same of the traces of the corpus that can be read whole."""
     try:
@@ -244,9 +244,9 @@ def test_reports_trees_and_the_view_say_it(tmp_path: Path, capsys: Capture) -> N
 def test_what_a_step_does_not_touch_is_compared(tmp_path: Path, capsys: Capture) -> None:
     """Work that is lost in the last steps takes nothing from a comparison of the first."""
     events = PROGRAMS["one device"]
-    kept = [one for one in events if not (is_work(one) and one["ts"] > 3000)]
+    rest = [one for one in events if not (is_work(one) and one["ts"] > 3000)]
     before = written(tmp_path, "before", text_of(events, {}))
-    after = written(tmp_path, "after", text_of(kept, {}))
+    after = written(tmp_path, "after", text_of(rest, {}))
     gate = ["--fail-above", "5%"]
     assert main(["diff", f"{before}:step=1", f"{after}:step=1", *gate]) == OK
     assert main(["diff", f"{before}:step=5", f"{after}:step=5", *gate]) == CANNOT_COMPARE

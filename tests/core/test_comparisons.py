@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tracelane
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import Event, complete, index_of
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.short_names import comparable_name
@@ -385,7 +385,7 @@ def test_shortened_side(tmp_path: Path) -> None:
     assert again == {"big": ("gone", -1, -90_000), OTHERS: ("both", 0, -5_000)}
 
 
-@over(
+@for_files(
     "name",
     [
         "gpu/hta_a100_resnet_ddp_nccl.json.gz",
@@ -534,7 +534,7 @@ def test_regressions_lie_where_they_are(
     assert not worst or leaf["name"] == worst
 
 
-@over(
+@for_files(
     "name",
     [
         "gpu/tl_mi300_resnet_train_rank0of8.json.gz",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import complete, metadata, open_events
 from tests.json_tables import analysed
 from tests.tui.cli_process import tracelane_here
@@ -75,7 +75,7 @@ def compile_answer(name: str, cache_dir: Path, **scope: Any) -> dict[str, Any]:
     return analysed("compile", Scope(trace, **scope))
 
 
-@over("name", FILES)
+@for_files("name", FILES)
 def test_the_tree_of_regions_is_that_of_the_times(name: str, corpus_cache: Path) -> None:
     """Each path of regions has its row under its parent's, with count, time and time without inner ones."""
     regions = of_name(name, "^Torch-Compiled Region")
@@ -100,7 +100,7 @@ def test_the_tree_of_regions_is_that_of_the_times(name: str, corpus_cache: Path)
     assert actual == {path: [count[path], total[path], own[path]] for path in count}
 
 
-@over("name", FILES)
+@for_files("name", FILES)
 def test_graphs_and_signs_are_counted(name: str, corpus_cache: Path) -> None:
     """Calls and times by hash are the file's, the device's twins of annotations are not counted again."""
     expected: dict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -121,7 +121,7 @@ def test_graphs_and_signs_are_counted(name: str, corpus_cache: Path) -> None:
         assert signs.get(sign, (0, 0)) == sums, sign
 
 
-@over("name", [FIRST_CALL, FIRST_CALL_OF_TORCH])
+@for_files("name", [FIRST_CALL, FIRST_CALL_OF_TORCH])
 def test_compile_time_adds_up(name: str, corpus_cache: Path) -> None:
     """The phases' own times are those of a walk, and add up to the time in which anything is compiled."""
     rows = of_name(name, r"\(dynamo_timed\)$")
@@ -141,7 +141,7 @@ def test_compile_time_adds_up(name: str, corpus_cache: Path) -> None:
     assert "" not in phase.values()
 
 
-@over("name, frames", [(FIRST_CALL, ("0/0", "1/0")), (FIRST_CALL_OF_TORCH, ("3/0",))])
+@for_files("name, frames", [(FIRST_CALL, ("0/0", "1/0")), (FIRST_CALL_OF_TORCH, ("3/0",))])
 def test_compilations_have_their_ids(name: str, frames: tuple[str, ...], corpus_cache: Path) -> None:
     """Each frame was compiled, then its backward graph; their phases add up to their times."""
     rows = compile_answer(name, corpus_cache)["compilations"]
@@ -179,7 +179,7 @@ def test_device_time_by_code(corpus_cache: Path) -> None:
     assert aiu == {"Inductor (Spyre)": 30}, "an AIU's Memset (Device) is an allocation"
 
 
-@over("eager, warm", [(EAGER, BREAKS), ("cpu/torch_2.13_training.pt.trace.json.gz", OF_TORCH[1])])
+@for_files("eager, warm", [(EAGER, BREAKS), ("cpu/torch_2.13_training.pt.trace.json.gz", OF_TORCH[1])])
 def test_what_is_not_there_is_said(eager: str, warm: str, corpus_cache: Path) -> None:
     """An eager trace shows no sign; a compiled one of the CPU says that its kernels leave no events."""
     plain = compile_answer(eager, corpus_cache)
@@ -188,7 +188,7 @@ def test_what_is_not_there_is_said(eager: str, warm: str, corpus_cache: Path) ->
     assert any("leave no events" in note for note in compile_answer(warm, corpus_cache)["notes"])
 
 
-@over("name", [BREAKS, *OF_TORCH[1:]])
+@for_files("name", [BREAKS, *OF_TORCH[1:]])
 def test_a_range_counts_what_begins_in_it(name: str, corpus_cache: Path) -> None:
     """In the second half of the regions' time only those count that begin there."""
     regions = of_name(name, "^Torch-Compiled Region")

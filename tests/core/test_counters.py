@@ -14,7 +14,7 @@ import pytest
 
 from tests.core.findings_traces import DEVICE
 from tests.core.test_device_clocks import shifted, trace_of
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import complete, index_of, metadata, open_events, write_demo_without_counters, write_events
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
@@ -201,7 +201,7 @@ COUNTED = (
 )
 
 
-@over("name", COUNTED)
+@for_files("name", COUNTED)
 def test_every_series_is_summed_up(name: str, corpus_cache: Path) -> None:
     """Each series of each counter has a row with its samples, least and greatest value as in the file."""
     whole = json.loads(file(name).read_text())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.core.hta_path import DEPENDENCY, OPERATOR, SYNC, HtaPath, events_of
-from tests.corpus import CORPUS, GOLDENS, file, needs, over, traces
+from tests.corpus import CORPUS, GOLDENS, file, for_files, needs, traces
 from tests.events import complete, flow, index_of, write_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
@@ -103,7 +103,7 @@ def test_segments_add_up_to_the_step(path: str, step: int, ns: int, corpus_cache
     assert sum(value for key, value in summary.items() if key.endswith("_share")) == pytest.approx(1)
 
 
-@over("path", TRACES)
+@for_files("path", TRACES)
 def test_a_path_has_no_holes(path: str, corpus_cache: Path) -> None:
     """On every real trace the segments follow one another from the window's start to its end, lie in their
     slices, and the window is as long as it is when nothing changes.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, file, over
+from tests.corpus import CORPUS, file, for_files
 from tests.events import begin, complete, counter, end, every_phase, flow, metadata
 from tests.forms import Form, cut_off, forms
 from tests.tui.cli_process import tracelane_here
@@ -69,7 +69,7 @@ def window_of(trace: Trace, low: float, high: float) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@over("name", [*FILES, "mtia"])
+@for_files("name", [*FILES, "mtia"])
 @pytest.mark.parametrize("part", [(0.3, 0.55), (0.9, 1.1)], ids=["middle", "end"])
 def test_a_cut_has_exactly_the_slices_of_its_window(
     name: str, part: tuple[float, float], corpus_cache: Path, tmp_path: Path
@@ -98,7 +98,7 @@ def test_a_cut_has_exactly_the_slices_of_its_window(
     trace.close()
 
 
-@over("name", [FILES[0], "cpu/torch_2.13_rank0.pt.trace.json.gz", "cuda/gloo.pt.trace.json.gz"])
+@for_files("name", [FILES[0], "cpu/torch_2.13_rank0.pt.trace.json.gz", "cuda/gloo.pt.trace.json.gz"])
 def test_a_cut_copies_events_as_they_stand(name: str, corpus_cache: Path, tmp_path: Path) -> None:
     """Every event of a plain trace's cut is found in the source with the same bytes, in the same order."""
     path = file(name)

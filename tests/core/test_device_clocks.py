@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import DEVICE, call, kernel, launched, op
-from tests.corpus import CORPUS, files, needs, over
+from tests.corpus import CORPUS, files, for_files, needs
 from tests.events import Event, complete, index_of, metadata
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UsageError
@@ -149,7 +149,7 @@ def test_tables_follow_the_clock(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@over(
+@for_files(
     "path",
     files("aiu/spyre_torch_profiler/*.json", "gpu/tl_m*.gz", "gpu/hta_a100*", "cuda/*.pt.trace.json.gz"),
 )

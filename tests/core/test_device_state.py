@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, file, needs, over, traces
+from tests.corpus import CORPUS, file, for_files, needs, traces
 from tests.events import complete, open_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.arrays import merge
@@ -171,7 +171,7 @@ def test_each_moment_has_the_first_state(seed: int) -> None:
 TRACES = traces("*/*.json*")
 
 
-@over("path", [*TRACES, DLRM])
+@for_files("path", [*TRACES, DLRM])
 def test_states_add_up(path: str, corpus_cache: Path) -> None:
     """On every real trace the states fill the time looked at, and what is not idle is the union of the work
     in it; the table and SQL have the same.

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.core.hta import EXACT, HEAD, RANKS, golden, opened, rule_050
-from tests.corpus import CASES, CORPUS, GOLDENS, file, needs, over
+from tests.corpus import CASES, CORPUS, GOLDENS, file, for_files, needs
 from tests.events import complete, index_of
 from tracelane.core.base.arrays import merge
 from tracelane.core.base.short_names import short_names
@@ -74,7 +74,7 @@ A100, MI250, H100 = (
 SAMPLED = ("cuda/gloo.pt.trace.json.gz", "cuda/stacks.pt.trace.json.gz", "cuda/inference.pt.trace.json.gz")
 
 
-@over("name", [A100, MI250, *SAMPLED])
+@for_files("name", [A100, MI250, *SAMPLED])
 def test_a_device_leads_to_its_longest_work(name: str, corpus_cache: Path) -> None:
     """The jump of a device's row is a slice of the longest duration that its kernels have."""
     scope = Scope(open_trace(file(name), index_dir=corpus_cache))
@@ -84,7 +84,7 @@ def test_a_device_leads_to_its_longest_work(name: str, corpus_cache: Path) -> No
     assert length == kernels(scope).data["max_ns"].max()  # type: ignore[union-attr]
 
 
-@over("name", [A100, *SAMPLED])
+@for_files("name", [A100, *SAMPLED])
 def test_halves_of_a_trace_add_up(name: str, corpus_cache: Path) -> None:
     """Busy time, compute and communication of two touching ranges are those of both together."""
     trace = open_trace(file(name), index_dir=corpus_cache)
@@ -138,7 +138,7 @@ def test_classes_equal_the_exact_reference(name: str, rank: str, corpus_cache: P
             )
 
 
-@over("name", [A100, *SAMPLED[:2]])
+@for_files("name", [A100, *SAMPLED[:2]])
 def test_longest_gaps_tell_what_ended_them(name: str, corpus_cache: Path) -> None:
     """The listed gaps are the longest, each from the end of one slice to the start of the next, and a host
     wait names a launch that began inside the gap.
@@ -165,7 +165,7 @@ def test_longest_gaps_tell_what_ended_them(name: str, corpus_cache: Path) -> Non
     assert sum(table.data["gap_ns"].tolist()) <= idle_table(work).totals["idle_ns"]  # type: ignore[union-attr]
 
 
-@over("name", [H100, SAMPLED[2]])
+@for_files("name", [H100, SAMPLED[2]])
 def test_the_limit_of_a_kernel_wait_can_be_set(name: str, corpus_cache: Path) -> None:
     """With no limit at all every gap that the host did not cause is "other"; the host's stay the same."""
     scope = Scope(open_trace(file(name), index_dir=corpus_cache))
@@ -204,7 +204,7 @@ def test_rows_equal_the_exact_reference(
     assert all(a >= b for a, b in pairwise(totals)), "most time first"
 
 
-@over(
+@for_files(
     "name, streams", [(A100, {"7": "mixed", "40": "communication"}), (SAMPLED[0], None), (SAMPLED[2], None)]
 )
 def test_groups_hold_the_same_time(name: str, streams: dict[str, str] | None, corpus_cache: Path) -> None:
@@ -257,7 +257,7 @@ def test_runs_of_one_kernel(order: str, corpus_cache: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "AllReduce", "Memset", "no such kernel"])
-@over("path", [A100, *SAMPLED])
+@for_files("path", [A100, *SAMPLED])
 def test_histogram_counts_each_run_once(name: str, path: str, corpus_cache: Path) -> None:
     """The classes touch, cover all durations, and hold every run and all of the time."""
     scope = Scope(open_trace(file(path), index_dir=corpus_cache))
@@ -291,7 +291,7 @@ def events_of(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@over("name", FILES)
+@for_files("name", FILES)
 @pytest.mark.parametrize("half", [False, True])
 def test_sums_are_those_of_the_file(name: str, half: bool, corpus_cache: Path) -> None:
     """Count, bytes and ns by kind are exact; of a range those that start in it count whole."""
@@ -317,7 +317,7 @@ def test_sums_are_those_of_the_file(name: str, half: bool, corpus_cache: Path) -
         assert row["bandwidth"] == (pytest.approx(size / sized * 1e9) if moved else None)
 
 
-@over("name", [FILES[0], "cuda/inference.pt.trace.json.gz"])
+@for_files("name", [FILES[0], "cuda/inference.pt.trace.json.gz"])
 def test_what_the_profiler_wrote_of_each_copy(name: str, corpus_cache: Path) -> None:
     """The recorded bandwidths, weighted by time, are what bytes and time give; GB are 10^9 bytes."""
     trace = open_trace(file(name), index_dir=corpus_cache)

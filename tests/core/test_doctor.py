@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, files, needs, over
+from tests.corpus import CASES, CORPUS, files, for_files, needs
 from tests.events import Event, async_event, begin, complete, counter, end, event, flow, metadata
 from tests.json_tables import flat
 from tracelane.core.query.launches import launch_of
@@ -481,7 +481,7 @@ def test_every_event_is_in_one_term(tmp_path: Path) -> None:
     assert "event-sum" not in rules_in(tables)
 
 
-@over("path", files("cpu/torch*.trace.json*", "cpu/torch213*", "cuda/[ags]*.pt.trace.json.gz"))
+@for_files("path", files("cpu/torch*.trace.json*", "cpu/torch213*", "cuda/[ags]*.pt.trace.json.gz"))
 def test_a_pytorch_trace_gets_a_clean_bill(path: Path, corpus_cache: Path) -> None:
     """PyTorch's own files have nothing but notes, unless their quotes had to be repaired."""
     tables = analyse_doctor(Scope(open_trace(path, index_dir=corpus_cache)))
@@ -554,8 +554,8 @@ def test_what_only_looks_cut_off_is_not(tmp_path: Path) -> None:
     """A quote that is not escaped, behind the events, breaks its value; the file ends where it should."""
     whole = text_of(S)[:-1]
     broken = whole + ', "otherData": {"cmd": "python -c "print("hello")""}}'
-    found = rules_in(doctor(tmp_path / "broken", (), broken))
-    assert found.keys() == {"broken-envelope"}
+    rules = rules_in(doctor(tmp_path / "broken", (), broken))
+    assert rules.keys() == {"broken-envelope"}
     assert "truncated" in rules_in(doctor(tmp_path / "cut", (), whole + ', "otherData": {"cmd": "pyth'))
 
 
@@ -563,5 +563,5 @@ def test_waits_may_take_no_time(tmp_path: Path) -> None:
     """What waits for a peer that is there already takes 0 ns, and is no fault; a kernel that does is one."""
     for name, is_fault in (("NOTIFY_WAIT", False), ("EVENT_RECORD", False), ("waitress_gemm", True)):
         events = [{**one, "dur": 0, "name": name} if one.get("cat") == "kernel" else one for one in S]
-        found = rules_in(doctor(tmp_path / name, [*events, *pair(500, 3000, 3010)]))
-        assert ("zero-durations" in found) == is_fault, name
+        rules = rules_in(doctor(tmp_path / name, [*events, *pair(500, 3000, 3010)]))
+        assert ("zero-durations" in rules) == is_fault, name

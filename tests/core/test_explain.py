@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.core.findings_traces import kernel
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.formats import as_json
@@ -293,7 +293,7 @@ def answers(path: Path, question: str, **more: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@over("question, oracle, keys, path", PAIRS, at=3)
+@for_files("question, oracle, keys, path", PAIRS, at=3)
 def test_answers_that_the_events_give(
     question: str, oracle: Oracle, keys: tuple[str, ...], path: Path, corpus_cache: Path
 ) -> None:
@@ -317,7 +317,7 @@ def test_an_answer_reads_as_a_sentence(tmp_path: Path) -> None:
     assert row["text"] == "gemm, count 2, total 40 µs, share 100.00%"
 
 
-@over(
+@for_files(
     "path",
     [
         *(
@@ -387,7 +387,7 @@ def test_a_question_like_no_other_is_refused() -> None:
         question_of("xyzzy?")
 
 
-@over("path", [A100, MI300, DLRM, CORPUS / "aiu" / "mlp_trace.json", GLOO, INFERENCE])
+@for_files("path", [A100, MI300, DLRM, CORPUS / "aiu" / "mlp_trace.json", GLOO, INFERENCE])
 def test_the_largest_causes_are_those_of_findings(path: Path, corpus_cache: Path) -> None:
     """Causes come with what they explain, their numbers are findings' own, and all fits 8 KB."""
     trace = open_trace([path], index_dir=corpus_cache)

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, file, over
+from tests.corpus import CORPUS, file, for_files
 from tests.perfetto_engine import ask_perfetto, needs_engine
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
@@ -196,7 +196,7 @@ def test_perfetto_knows_the_threads_of_the_demo(tmp_path: Path) -> None:
 
 @needs_engine
 @pytest.mark.slow
-@over("name", SAME_AS_JSON)
+@for_files("name", SAME_AS_JSON)
 def test_perfetto_knows_the_threads_of_real_traces(name: str, tmp_path: Path) -> None:
     """The same holds of traces of GPUs, of an AIU, and of a program with many threads."""
     check_same_as_json(file(name), tmp_path)
@@ -235,7 +235,7 @@ def test_perfetto_has_what_overlaps_on_threads_too(tmp_path: Path) -> None:
 
 @needs_engine
 @pytest.mark.slow
-@over("name", TRACES)
+@for_files("name", TRACES)
 def test_perfetto_reads_real_traces(name: str, corpus_cache: Path, tmp_path: Path) -> None:
     """Real traces come back slice by slice, whole and a window of them."""
     trace = open_trace(sorted(CORPUS.glob(name))[0], index_dir=corpus_cache)
@@ -247,7 +247,7 @@ def test_perfetto_reads_real_traces(name: str, corpus_cache: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-@over("name", [*TRACES, "odd/*", *RECORDED])
+@for_files("name", [*TRACES, "odd/*", *RECORDED])
 def test_tracks_nest(name: str, corpus_cache: Path) -> None:
     """On each track of a real or odd trace slices lie beside or inside each other; together all slices."""
     opened = 0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.findings_traces import call, kernel, launched, note, op, step, trace_of
 from tests.core.test_findings_rules import CASES
-from tests.corpus import CORPUS, file, needs, over, traces
+from tests.corpus import CORPUS, file, for_files, needs, traces
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.tables import cached
@@ -82,7 +82,7 @@ def _opened(name: str, cache: Path) -> Trace:
     return open_trace(file(name), index_dir=cache)
 
 
-@over("name", EXPECTED)
+@for_files("name", EXPECTED)
 def test_real_traces(name: str, corpus_cache: Path) -> None:
     """The losses of a real trace are those that one finds by hand, in that order."""
     report = findings(Scope(_opened(name, corpus_cache)))
@@ -100,7 +100,7 @@ def test_numbers_of_a_real_trace(corpus_cache: Path) -> None:
 
 
 @pytest.mark.slow
-@over("path", traces("**/*.json*"))
+@for_files("path", traces("**/*.json*"))
 def test_no_rule_fails_on_any_file(path: Path, corpus_cache: Path) -> None:
     """Whatever opens is judged without an error; a rule speaks, is silent, or says what it lacks."""
     try:

@@ -73,7 +73,7 @@ def test_device_work_outside_the_time_looked_at(tmp_path: Path) -> None:
     """A range without device work is not said to be of a trace without any."""
     trace = trace_of([op(0, 5000), *WORK], tmp_path)
     why = dict(findings(Scope(trace, (3_000_000, 4_000_000))).not_judged)
-    assert why["device-idle"] == "no device work lies in the time that is looked at"
+    assert why["device-idle"] == "the device did nothing in the time that is looked at"
 
 
 def test_what_helps_where_events_could_not_be_read(tmp_path: Path) -> None:

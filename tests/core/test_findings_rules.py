@@ -719,10 +719,10 @@ def _stalls(*steps: float, in_call: bool = False) -> list[Event]:
     at = 0.0
     for number, more in enumerate(steps):
         begin = at
-        for place in range(8):
-            length = 20 + more * (place == (0 if in_call else 3))
+        for nth in range(8):
+            length = 20 + more * (nth == (0 if in_call else 3))
             call_us = length - 10 if in_call else 5
-            events.append(op(at, length, f"aten::op{place % 2}"))
+            events.append(op(at, length, f"aten::op{nth % 2}"))
             events += launched(at + length - call_us - 1, call_us, at + length, 200)
             at += length + 200
         events.append(step(number, begin, at - begin))
@@ -742,7 +742,7 @@ def _stalls(*steps: float, in_call: bool = False) -> list[Event]:
 def test_what_comes_again_is_no_first_use(
     stalls: tuple[float, ...], in_call: bool, speaking: str, silent: str, tmp_path: Path
 ) -> None:
-    """An operator that stands still in several steps makes the host pause; a first call alone loads."""
+    """An operator that is held up in several steps makes the host pause; a first call alone loads."""
     trace = trace_of(_stalls(*stalls, in_call=in_call), tmp_path)
     rules = {one.rule for one in findings(Scope(trace)).findings}
     assert (not speaking or speaking in rules) and silent not in rules

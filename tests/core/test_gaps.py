@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import file, over
+from tests.corpus import file, for_files
 from tests.events import complete, index_of
 from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.base.short_names import comparable_name
@@ -90,7 +90,7 @@ def test_a_gap_tells_host_and_launch(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@over("name", REAL)
+@for_files("name", REAL)
 def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None:
     """Number, sum, maximum, class and steps of each pair of names are what a loop over all gaps finds."""
     trace = open_trace(file(name), index_dir=corpus_cache)
@@ -125,7 +125,7 @@ def test_without_steps_none_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@over("name", REAL)
+@for_files("name", REAL)
 def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
     """How often a gap comes back, in how many steps and how long, is what a loop over its stream finds; its
     bounds and class are those of the idle breakdown.

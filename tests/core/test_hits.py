@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import files, over, traces
+from tests.corpus import files, for_files, traces
 from tests.events import complete, index_of
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
@@ -98,7 +98,7 @@ def facts_of(trace: Trace, events: list[Any]) -> dict[int, Facts]:
 
 
 @pytest.mark.slow
-@over("paths, least", [(traces(), (15, 2_000)), (files("**/*.json*"), (30, 10_000))])
+@for_files("paths, least", [(traces(), (15, 2_000)), (files("**/*.json*"), (30, 10_000))])
 def test_results_equal_brute_force(paths: list[Path], least: tuple[int, int], corpus_cache: Path) -> None:
     """For every small file and every query, the hits are those of testing each slice."""
     tried = hits_seen = 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, file, needs, over, traces
+from tests.corpus import CORPUS, file, for_files, needs, traces
 from tests.events import Event, complete, index_of, metadata, write_events
 from tests.json_tables import command_json
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -394,7 +394,7 @@ def plain_role(trace: Trace, number: int, categories: set[str], names: set[str])
 TRACES = traces("*/*.json*")
 
 
-@over("path", TRACES)
+@for_files("path", TRACES)
 def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) -> None:
     """On real traces the roles are those of the plain rule, and tables, the viewer's device lanes and JSON
     agree on them.
@@ -426,7 +426,7 @@ def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) ->
 
 
 @pytest.mark.slow
-@over("path", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
+@for_files("path", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
 def test_kinds_of_slices(path: str, corpus_cache: Path) -> None:
     """Each slice has the kind that its category and name say, in SQL as in the viewer's colours."""
     trace = open_trace(file(path), index_dir=corpus_cache)
@@ -591,7 +591,7 @@ def names_of(trace: Trace, lane: Lane) -> Counter[str]:
     return names
 
 
-@over("path", SAMPLES)
+@for_files("path", SAMPLES)
 def test_lanes_of_the_samples(path: Path, corpus_cache: Path) -> None:
     """All of a sample's device lanes stand below the AIU, memory management first, with what the file has."""
     trace = open_trace(path, index_dir=corpus_cache)
@@ -607,7 +607,7 @@ def test_lanes_of_the_samples(path: Path, corpus_cache: Path) -> None:
     assert managed <= {"Memset (Device)", "Memory (Release)"}
 
 
-@over("path", SAMPLES)
+@for_files("path", SAMPLES)
 def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> None:
     """A Memset (Device) counts as an allocation, of no bandwidth; its meaning and the release's are told."""
     trace = open_trace(path, index_dir=corpus_cache)
@@ -620,7 +620,7 @@ def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> Non
         assert explanation is not None and word in explanation.line
 
 
-@over("path", SAMPLES)
+@for_files("path", SAMPLES)
 def test_spans_count_nowhere(path: Path, corpus_cache: Path) -> None:
     """The profiler's spans over the whole recording are in no table's sums, and what is left out is told."""
     trace = open_trace(path, index_dir=corpus_cache)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, file, files, needs, over, traces
+from tests.corpus import CASES, CORPUS, file, files, for_files, needs, traces
 from tests.events import complete, flow, index_of
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import NOT_LAUNCHED, OPS
@@ -295,7 +295,7 @@ def test_device_time_of_an_op(tmp_path: Path) -> None:
     assert [later.totals[key] for key in REST] == [5_000, 7_000]
 
 
-@over("path", TRACES)
+@for_files("path", TRACES)
 def test_no_work_is_lost(path: str, corpus_cache: Path) -> None:
     """On every real trace the times by op, module or annotation add up to all device work, to the ns, and the
     op is the first that a climb from the launch meets.
@@ -606,7 +606,7 @@ STEPPED = (
 
 
 @pytest.mark.slow
-@over("name", STEPPED)
+@for_files("name", STEPPED)
 def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_cache: Path) -> None:
     """Kernels by step, of one step, in the table of steps, the summary and the viewer are the same ones; over
     all steps and what is outside they come to the whole, exactly.
@@ -651,7 +651,7 @@ def every_trace() -> list[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attribute", ["launch", "window"])
-@over("path", every_trace())
+@for_files("path", every_trace())
 def test_steps_and_what_is_outside_come_to_the_whole(
     path: Path, attribute: Attribute, corpus_cache: Path
 ) -> None:

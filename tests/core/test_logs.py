@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, for_files, needs
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.logs.header import ColumnKind, known_column
 from tracelane.core.logs.log import TelemetryLog, open_log
@@ -41,7 +41,7 @@ def row(second: int, pwr: str = "21.0", device: int = 0, tempr: str = "41.2", rd
     return f"  {device} 20260620  09:32:{second:02d}    109.1     3.4   {pwr}   {tempr}   {busy}   {rdmem}\n"
 
 
-@over("path", SAMPLES)
+@for_files("path", SAMPLES)
 def test_every_sample_row_is_accounted_for(path: Path) -> None:
     """Rows, missing rows and unparsed lines of a sample add up to its lines that are no header or comment."""
     lines = [
@@ -56,7 +56,7 @@ def test_every_sample_row_is_accounted_for(path: Path) -> None:
     assert sum(len(device.line) for device in log.devices.values()) == log.rows + log.missing
 
 
-@over("path", SAMPLES)
+@for_files("path", SAMPLES)
 def test_every_sample_value_is_that_of_its_own_line(path: Path) -> None:
     """Each value stands in the cell of its line that the header's name for it points to."""
     header: list[str] = []

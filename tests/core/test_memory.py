@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import complete, event, metadata, open_events, write_events
 from tests.json_tables import analysed
 from tracelane.core.tables.allocations import allocators
@@ -104,7 +104,7 @@ def live_of(use: AllocatorUse, records: Any) -> dict[int, tuple[int, int]]:
 
 
 @pytest.mark.slow
-@over("name", FILES)
+@for_files("name", FILES)
 def test_curve_peak_and_what_stayed_are_those_of_a_walk(name: str, corpus_cache: Path) -> None:
     """Allocators are the file's pairs of type and id; each curve, peak and list is that of its records."""
     trace = opened(name, corpus_cache)
@@ -123,7 +123,7 @@ def test_curve_peak_and_what_stayed_are_those_of_a_walk(name: str, corpus_cache:
             assert live_of(use, use.at_peak) == walk.at_peak
 
 
-@over("name", FILES)
+@for_files("name", FILES)
 def test_a_range_counts_the_records_in_it(name: str, corpus_cache: Path) -> None:
     """In the middle half of the records' time only its records count, and the level before it is kept."""
     trace = opened(name, corpus_cache)
@@ -140,7 +140,7 @@ def test_a_range_counts_the_records_in_it(name: str, corpus_cache: Path) -> None
             assert low <= use.peak_at < high
 
 
-@over("name", FILES[2:])
+@for_files("name", FILES[2:])
 def test_the_op_is_the_innermost_around_the_record(name: str, corpus_cache: Path) -> None:
     """Of the ops and annotations of the thread whose time holds the record none lies inside the one named."""
     trace = opened(name, corpus_cache)

@@ -15,7 +15,7 @@ import pytest
 
 import tracelane
 from tests.core.findings_traces import call, kernel, launched, step
-from tests.corpus import file, over, traces
+from tests.corpus import file, for_files, traces
 from tests.events import Event
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_moment, format_ns, moment_digits, origin_text
@@ -289,7 +289,7 @@ TRACES = traces("*/*.json*")
 
 
 @pytest.mark.slow
-@over("name", TRACES)
+@for_files("name", TRACES)
 def test_moments_lie_within_the_trace(name: str, corpus_cache: Path) -> None:
     """Whatever table of whatever analysis: from the origin that it names, no moment is outside the trace."""
     try:

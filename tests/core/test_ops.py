@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, GOLDENS, files, needs, over
+from tests.corpus import CORPUS, GOLDENS, files, for_files, needs
 from tests.events import complete, event, flow, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.op_events import HOST
@@ -78,8 +78,8 @@ RECORDED = files("cpu/torch_*.pt.trace.json.gz")
 
 def averages_of(path: Path) -> dict[str, list[list[Any]]]:
     """Return what key_averages said of a recording, by table."""
-    beside = path.with_name(path.name.replace(".pt.trace.", ".averages."))
-    tables = json.loads(gzip.decompress(beside.read_bytes()))
+    averages = path.with_name(path.name.replace(".pt.trace.", ".averages."))
+    tables = json.loads(gzip.decompress(averages.read_bytes()))
     return {by: tables[name[4:]] for by, name in TABLES.items() if name[4:] in tables}
 
 
@@ -109,7 +109,9 @@ OF_FRAMES = "torch_2.14_training"
 """This release counts Python frames in times of their own, as 2.13 does, but has no rows of them."""
 
 
-@over("path, by", [(path, by) for path in RECORDED if "2.1_" not in path.name for by in averages_of(path)])
+@for_files(
+    "path, by", [(path, by) for path in RECORDED if "2.1_" not in path.name for by in averages_of(path)]
+)
 def test_rows_of_recordings_are_those_of_torch(path: Path, by: str) -> None:
     """Of each recording of the project: the rows of key_averages in its order, times and memory exact."""
     expected = averages_of(path)[by]
@@ -123,7 +125,7 @@ def test_rows_of_recordings_are_those_of_torch(path: Path, by: str) -> None:
     assert rows == expected
 
 
-@over("path", [path for path in RECORDED if "2.1_" in path.name])
+@for_files("path", [path for path in RECORDED if "2.1_" in path.name])
 def test_rows_of_an_early_release_are_those_of_torch(path: Path) -> None:
     """PyTorch 2.1 wrote whole µs: its names are ours, and its times to 1 µs a call where the counts are.
 

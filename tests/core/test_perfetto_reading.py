@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, over
+from tests.corpus import CORPUS, for_files
 from tests.packets import (
     BEGIN,
     COUNTER,
@@ -364,7 +364,7 @@ def test_an_export_gives_the_same_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.corpus
-@over("name", ["tl_h100_qwen_infer", "tl_mi300_resnet_train_rank0of8", "hta_a100_resnet_ddp_nccl"])
+@for_files("name", ["tl_h100_qwen_infer", "tl_mi300_resnet_train_rank0of8", "hta_a100_resnet_ddp_nccl"])
 def test_exports_of_real_traces_give_the_same_tables(name: str, tmp_path: Path) -> None:
     """The same holds of real traces, in which slices of one thread overlap."""
     check_own_export(CORPUS / "gpu" / f"{name}.json.gz", tmp_path)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tracelane
-from tests.corpus import file, over
+from tests.corpus import file, for_files
 from tests.scripts import document_script
 from tests.tui.small_file import small_file
 from tracelane.core.python.opened import OpenedTrace
@@ -244,7 +244,7 @@ def test_a_plot_is_one_sound_picture(small: OpenedTrace) -> None:
     assert len(str(small.plot(rows=1))) < len(svg)
 
 
-@over(
+@for_files(
     "name",
     [
         *("gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "multirank/dlrm_8gpu_ranks0-3"),

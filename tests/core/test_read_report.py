@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.corpus import CORPUS, file, needs, over, traces
+from tests.corpus import CORPUS, file, for_files, needs, traces
 from tests.events import (
     async_event,
     begin,
@@ -60,7 +60,7 @@ def test_all_events_are_counted(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.slow
-@over("name", TRACES)
+@for_files("name", TRACES)
 def test_the_terms_of_real_files_add_up(name: str, tmp_path: Path) -> None:
     """Nothing vanishes of any file that is a trace, damaged ones included."""
     try:

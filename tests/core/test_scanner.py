@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import over, traces
+from tests.corpus import for_files, traces
 from tests.scanning import (
     LONGEST,
     PROMOTED,
@@ -62,7 +62,7 @@ def _event(**values: Any) -> bytes:
 
 
 @pytest.mark.slow
-@over("path", FILES)
+@for_files("path", FILES)
 def test_every_trace_reads_the_same(path: Path) -> None:
     """Of each file both scanners make the same batches, in one go and in chunks of 100,000 bytes."""
     array = _array(path)

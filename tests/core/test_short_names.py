@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import over, traces
+from tests.corpus import for_files, traces
 from tracelane.core.base.arrays import Intervals, merge
 from tracelane.core.base.short_names import BLANK, LONGEST, short_name, short_names
 from tracelane.core.base.units import (
@@ -129,7 +129,7 @@ def test_names_that_differ_have_short_forms_that_differ() -> None:
     assert max(map(len, forms)) <= LONGEST + 5
 
 
-@over("path", traces("gpu/*"))
+@for_files("path", traces("gpu/*"))
 def test_no_kernel_of_a_real_trace_is_joined_with_another(path: Path, corpus_cache: Path) -> None:
     """All distinct names of a file have distinct short forms, one for each in the same order."""
     trace = open_trace([path], index_dir=corpus_cache)
@@ -140,7 +140,7 @@ def test_no_kernel_of_a_real_trace_is_joined_with_another(path: Path, corpus_cac
 
 
 @pytest.mark.slow
-@over("path", traces("gpu/*"))
+@for_files("path", traces("gpu/*"))
 def test_a_filter_takes_the_names_that_tables_print(path: Path, corpus_cache: Path) -> None:
     """`name=` with the printed form of a kernel matches that kernel's slices."""
     trace = open_trace([path], index_dir=corpus_cache)

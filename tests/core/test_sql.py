@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import tracelane
-from tests.corpus import CORPUS, file, files, needs, over
+from tests.corpus import CORPUS, file, files, for_files, needs
 from tests.fuzz.sql_queries import DANGEROUS, ENGINES, SECRET, check, hostile_query
 from tests.tui.cli_process import tracelane as command
 from tests.tui.small_file import small_file
@@ -125,7 +125,7 @@ def test_questions_of_the_demo_are_answered(question: str, engine: str, demo: Tr
 
 @needs_duckdb
 @pytest.mark.slow
-@over("name", TRACES)
+@for_files("name", TRACES)
 def test_both_engines_answer_alike(name: str, corpus_cache: Path) -> None:
     """The twenty questions, and every column of every view, have equal rows in both engines."""
     path = next(iter(files(name)), file(name))

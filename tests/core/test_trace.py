@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, over, traces
+from tests.corpus import CORPUS, for_files, traces
 from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core.base.clock import Clocks
@@ -245,7 +245,7 @@ def test_importing_core_is_cheap() -> None:
 
 
 @pytest.mark.slow
-@over("path", traces("**/*.json*"))
+@for_files("path", traces("**/*.json*"))
 def test_every_lane_of_every_corpus_file_is_seen(path: Path, corpus_cache: Path) -> None:
     """Over the whole span no lane is blank, and each cell's count and spans agree, whatever the file is."""
     try:
@@ -462,7 +462,7 @@ def test_work_keeps_its_row_below_annotations(tmp_path: Path) -> None:
     assert rows == {"step": 0, "forward": 1, "k2": 2, "k7": 2, "k20": 2, "k30": 2, "inside": 3, "child": 4}
 
 
-@over(
+@for_files(
     "path",
     [
         "hta_a100_resnet_ddp_nccl",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import file, files, over
+from tests.corpus import file, files, for_files
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
@@ -172,7 +172,7 @@ def check_shape(table: Table) -> None:
 
 
 @pytest.mark.slow
-@over("name", TRACES)
+@for_files("name", TRACES)
 def test_trees_are_those_of_a_plain_walk(name: str, corpus_cache: Path) -> None:
     """From the top, from the bottom and by launch: whole, cut by a range, and with a filter."""
     trace = open_trace(next(iter(files(name)), file(name)), index_dir=corpus_cache)
@@ -490,7 +490,7 @@ def test_a_call_leads_to_its_slices(scopes_icicle: list[Scope], by: TreeRoots, f
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("by", "from_bottom"), VIEWS)
-@over(
+@for_files(
     "name",
     [
         "gpu/hta_a100_resnet_ddp_nccl*",

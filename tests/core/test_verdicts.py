@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs, over
+from tests.corpus import CASES, CORPUS, for_files, needs
 from tracelane.core.tables.findings.finding import Findings
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope
@@ -41,7 +41,7 @@ def _check(report: Findings, first: str, must: set[str], never: set[str]) -> Non
     assert must <= said and not never & said
 
 
-@over("name", REAL)
+@for_files("name", REAL)
 def test_real_traces(name: str, corpus_cache: Path) -> None:
     """Each trace is said to have what it has, the cause first."""
     trace = open_trace(CORPUS / "verdicts" / f"{name}.json.gz", index_dir=corpus_cache)

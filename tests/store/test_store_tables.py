@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, over
+from tests.corpus import CORPUS, for_files
 from tests.rank_files import rank_files
 from tests.tui.cli_process import tracelane_here
 from tracelane.core.store.collect import collect, one_after_another, planned
@@ -28,7 +28,7 @@ def store_of(traces: Path, store: Path) -> Path:
 
 
 @pytest.mark.slow
-@over("name", ["dlrm_8gpu_ranks0-3", "torch213_ddp_gloo_2ranks"])
+@for_files("name", ["dlrm_8gpu_ranks0-3", "torch213_ddp_gloo_2ranks"])
 def test_ranks_of_a_store_are_those_of_its_traces(name: str, tmp_path: Path) -> None:
     """Every table of `ranks`, to the ns, but for where the files lie and slices to jump to."""
     traces = CORPUS / "multirank" / name

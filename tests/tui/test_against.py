@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.core.findings_traces import launched, step
-from tests.corpus import CORPUS, needs, over
+from tests.corpus import CORPUS, for_files, needs
 from tests.events import Event, complete, metadata, write_events
 from tests.tui.cli_process import tracelane_here
 from tests.tui.driver import message, open_viewer, press_keys, screen_text
@@ -71,7 +71,7 @@ def region_lengths(path: str) -> list[int]:
 
 
 @pytest.mark.slow
-@over("name", PAIRS)
+@for_files("name", PAIRS)
 def test_the_same_steps_meet(name: str) -> None:
     """Steps of one label meet, else those of one place, else both runs; each begins where A's begins."""
     pair = pair_of_runs(name)
@@ -84,7 +84,7 @@ def test_the_same_steps_meet(name: str) -> None:
 
 
 @pytest.mark.slow
-@over("name", ["regions of AIUs", "another compiler"])
+@for_files("name", ["regions of AIUs", "another compiler"])
 def test_a_step_takes_until_its_last_kernel_is_done(name: str) -> None:
     """Lengths of steps are those that the file's own events give."""
     expected = np.array([region_lengths(path) for path in paths(name)]).T
@@ -157,7 +157,7 @@ async def test_trees_meet_by_path(options: dict[str, Any], corpus_cache: Path) -
 
 
 @pytest.mark.slow
-@over("name", ["ranks", "no steps", "other numbers"])
+@for_files("name", ["ranks", "no steps", "other numbers"])
 def test_a_picture_has_both_runs(name: str) -> None:
     """Without a terminal a picture has a band for each rank of A, the changes, and one for each of B."""
     a, b = paths(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, file, needs, over
+from tests.corpus import CASES, CORPUS, file, for_files, needs
 from tests.events import complete, index_of, open_events
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tests.tui.small_file import events
@@ -361,7 +361,7 @@ def gaps_by_end(work: Frame) -> dict[GapId, tuple[int, int, str]]:
 
 
 @pytest.mark.slow
-@over("name", TRACES)
+@for_files("name", TRACES)
 def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> None:
     """Every gap that `i` selects is one of `idle`, of its length and class; all lanes together have all of
     them where the trace is small, and `I` finds the longest.
@@ -530,7 +530,7 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
         assert app.session.steps == ""
 
 
-@over("name", ["gpu/tl_vllm_decode_cudagraph_exec.json.gz", "gpu/hta_a100_resnet_ddp_nccl.json.gz"])
+@for_files("name", ["gpu/tl_vllm_decode_cudagraph_exec.json.gz", "gpu/hta_a100_resnet_ddp_nccl.json.gz"])
 def test_what_is_found_is_what_is_typed(name: str, corpus_cache: Path) -> None:
     """The steps that the analyses find are those of the ruler, of `step:` and of `step:nth:`."""
     trace = open_trace(file(name), index_dir=corpus_cache)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tracelane
-from tests.corpus import CORPUS, over
+from tests.corpus import CORPUS, for_files
 from tests.events import Event, complete, write_events
 from tests.json_tables import command_json
 from tracelane.tui.cli.main import main
@@ -70,7 +70,7 @@ def _findings(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> dic
 
 
 @pytest.mark.slow
-@over("name", NAMED)
+@for_files("name", NAMED)
 def test_files_of_the_guide(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that has a pattern names it in as many steps as it is in; one that nearly has it does not."""
     (tmp_path / "trace.json").write_bytes((CASES / f"{name}.json").read_bytes())

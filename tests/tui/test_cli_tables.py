@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import begin, complete, write_events
 from tests.json_tables import command_json, flat
 from tests.tui.cli_process import tracelane
@@ -323,7 +323,7 @@ def test_the_sorted_column_stays(width: int, sort: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["ops", "kernels", "slices", "steps", "memory", "launches", "breakdown"])
-@over(
+@for_files(
     "name",
     [
         *(

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.corpus import file, over
+from tests.corpus import file, for_files
 from tests.events import complete, open_events
 from tests.small_index import L, S, write_index
 from tests.tui.small_trace import MS, START
@@ -245,7 +245,7 @@ def test_ascii(tmp_path: Path) -> None:
     assert {len(line) for line in lines} == {80}
 
 
-@over("name", ODD)
+@for_files("name", ODD)
 def test_odd_traces(name: str, corpus_cache: Path) -> None:
     """Names with escapes, thousands of threads and depths: the grid holds, no control character gets out."""
     if not file(name).exists():

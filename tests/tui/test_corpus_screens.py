@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import file, over, traces
+from tests.corpus import file, for_files, traces
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.index.captures import Choice
 from tracelane.core.index.inputs import expanded
@@ -37,7 +37,7 @@ def _everything(trace: Trace) -> Session:
 
 
 @pytest.mark.slow
-@over("path", FILES)
+@for_files("path", FILES)
 def test_every_lane_is_on_the_screen(path: Path, corpus_cache: Path) -> None:
     """With all folds open each lane has a title line, and no row of it is blank over the whole span."""
     if path.name in NO_TRACE:
@@ -59,7 +59,7 @@ def test_every_lane_is_on_the_screen(path: Path, corpus_cache: Path) -> None:
 
 
 @pytest.mark.slow
-@over("name", ["gpu", "multirank/dlrm_8gpu_ranks0-3", "aiu/spyre_torch_profiler"])
+@for_files("name", ["gpu", "multirank/dlrm_8gpu_ranks0-3", "aiu/spyre_torch_profiler"])
 def test_a_folder_opens_as_one_trace(name: str, corpus_cache: Path) -> None:
     """All captures of a folder open together, one source each."""
     trace = open_trace(file(name), index_dir=corpus_cache, choice=Choice(capture="all"))

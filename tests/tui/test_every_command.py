@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.corpus import CASES, CORPUS, files, later, needs, over, traces
+from tests.corpus import CASES, CORPUS, files, for_files, later, needs, traces
 from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 from tracelane.core.python.exporting import WRITERS
@@ -160,7 +160,7 @@ LARGER = [
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@over("path", LARGER)
+@for_files("path", LARGER)
 def test_every_command_and_export_on_the_corpus(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, for_files, needs
 from tracelane.core.query.window import slices_outside
 from tracelane.core.tables.device_state import state_table
 from tracelane.core.tables.findings.finding import Finding
@@ -156,7 +156,7 @@ def test_ranks_say_who_waits(titles: int, glyphs, lines: int, marks: list[str], 
     assert notes.slowest == 2 and waits[2].last == 6 and waits[2].collectives == 8
 
 
-@over(
+@for_files(
     "path",
     [
         "gpu/hta_a100_resnet_ddp_nccl.json.gz",
@@ -194,7 +194,7 @@ def finding(title: str, text: str, ns: int = 0) -> Finding:
     return Finding("rule", title, text, (), ns, 0.5, False, "", "", "", 0, 0, (0,))
 
 
-@over("path", TRACES)
+@for_files("path", TRACES)
 def test_header_bar_and_table_have_one_denominator(path: str, corpus_cache: Path) -> None:
     """What the bar says of a device is what the table of states says of it, and the header its busy share."""
     trace = open_trace(file(path), index_dir=corpus_cache)

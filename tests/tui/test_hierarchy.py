@@ -13,7 +13,7 @@ import pytest
 from rich.color import Color
 from rich.segment import Segment
 
-from tests.corpus import CORPUS, files, needs, over, traces
+from tests.corpus import CORPUS, files, for_files, needs, traces
 from tracelane.core.base.colours import CNAMES, FAMILIES, RGB, contrast, luminance
 from tracelane.core.tables.device_state import (
     COMPUTE,
@@ -135,7 +135,7 @@ def ink_by_key(trace: Trace, palette: Palette) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [True, False])
-@over("paths", groups())
+@for_files("paths", groups())
 def test_ink_is_work(paths: list[Path], dark: bool, corpus_cache: Path) -> None:
     """Kernels, copies and collectives have at least 80 % of the ink of devices' lanes that hold any."""
     trace = open_trace(paths, index_dir=corpus_cache)

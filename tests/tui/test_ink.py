@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import file, over
+from tests.corpus import file, for_files
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
 from tracelane.core.tables.frame_columns import work_of
@@ -100,7 +100,7 @@ def windows(trace: Trace, chance: random.Random) -> Iterator[Viewport]:
 
 
 @pytest.mark.slow
-@over("path", TRACES)
+@for_files("path", TRACES)
 @pytest.mark.parametrize("eighths", [True, False])
 def test_every_cell_shows_its_share(path: str, eighths: bool, corpus_cache: Path) -> None:
     """No filled cell is drawn more than an eighth off its share, and none that holds a slice is blank."""
@@ -121,7 +121,7 @@ def test_every_cell_shows_its_share(path: str, eighths: bool, corpus_cache: Path
     assert cells
 
 
-@over("path", TRACES)
+@for_files("path", TRACES)
 def test_a_stream_has_as_much_ink_as_it_works(path: str, corpus_cache: Path) -> None:
     """The ink of a stream, annotations aside, is what breakdown says that it works, to an eighth a cell."""
     trace, chance = open_trace(file(path), index_dir=corpus_cache), random.Random(path)

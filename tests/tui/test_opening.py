@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, file, needs, over
+from tests.corpus import CORPUS, file, for_files, needs
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
@@ -55,7 +55,7 @@ def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: i
         assert tops(trace, deeper, 1)[1] + LEAST_HOST_ROWS > height
 
 
-@over(
+@for_files(
     "path",
     [
         "gpu/hta_a100_resnet_ddp_nccl.json.gz",

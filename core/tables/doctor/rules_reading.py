@@ -100,7 +100,7 @@ def no_events(recording: Recording, limits: Limits) -> Diagnosis | None:
 @DoctorRule(
     "other-text",
     "note",
-    "text or data that is no event stands before, between or behind the documents",
+    "there is text or data that is no event before, between or behind the documents",
     FORMAT,
     distorts="nothing: all events around it are read",
 )

@@ -109,7 +109,7 @@ def _helps(facts: SourceFacts, periods: Sequence[Untrusted]) -> str:
     if unread:
         return (
             f"{count_of(unread, 'event')} of the file could not be read, and may be what is missing: "
-            "`tracelane doctor` says where they stand."
+            "`tracelane doctor` says where they are."
         )
     if {one.trouble for one in periods} == {"cut"}:
         return "Open the file that this one was cut out of."

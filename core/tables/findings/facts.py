@@ -293,7 +293,7 @@ class SourceFacts:
         if len(self.work):
             return NotJudged("the records of the device cannot be trusted")
         if len(work_of(replace(self.scope, range=None, work=None))):
-            return NotJudged("no device work lies in the time that is looked at")
+            return NotJudged("the device did nothing in the time that is looked at")
         return NotJudged("the trace holds no device work")
 
     @cached_property

@@ -189,7 +189,7 @@ def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     name = facts.doing_at_longest(pauses)
     inside = pauses.intersection(stalled).length
-    still = "stands still in operators that are quick else"
+    still = "is held up in operators that are quick else"
     does = still if 2 * inside > pauses.length else "runs no operator"
     text = (
         f"For {about_ns(pauses.length)} in {count_of(len(pauses), 'pause')} {facts.device_title} waits while "
