@@ -18,7 +18,7 @@ from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.read.batch_store import BatchStore
 from tracelane.core.read.packed import open_packed
-from tracelane.core.read.problem import DAMAGED, UNVERIFIED
+from tracelane.core.read.problem import DAMAGED, OTHER_TEXT, UNVERIFIED
 from tracelane.core.read.reader import ReadOptions, ReadResult, SourceReading
 from tracelane.core.read.source import open_source
 
@@ -28,7 +28,7 @@ EVENTS = [
     for i in range(900)
 ]
 TEXT = json.dumps({"traceEvents": EVENTS}, separators=(",", ":")).encode()
-SAYS = {DAMAGED, UNVERIFIED}
+SAYS = {DAMAGED, UNVERIFIED, OTHER_TEXT}
 
 
 def read(path: Path, chunk_size: int = 1 << 24) -> ReadResult:
