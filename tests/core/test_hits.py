@@ -98,7 +98,7 @@ def facts_of(trace: Trace, events: list[Any]) -> dict[int, Facts]:
 
 
 @pytest.mark.slow
-@for_files("paths, least", [(traces(), (15, 2_000)), (files("**/*.json*"), (30, 10_000))])
+@for_files("paths, least", [(traces(), (15, 2_000)), (files("**/*.json*"), (25, 10_000))])
 def test_results_equal_brute_force(paths: list[Path], least: tuple[int, int], corpus_cache: Path) -> None:
     """For every small file and every query, the hits are those of testing each slice."""
     tried = hits_seen = 0
