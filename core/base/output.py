@@ -209,6 +209,7 @@ def _print(text: str, error: bool) -> None:
     if stream is None:  # closed by whoever started us
         return
     if error and sys.stdout is not None:
-        sys.stdout.flush()  # the two may be one file
+        with suppress(OSError):  # which is told where it was printed
+            sys.stdout.flush()  # the two may be one file
     stream.write(text)
     stream.flush()

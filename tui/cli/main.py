@@ -154,12 +154,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")  # what the locale cannot write comes out as `?` and ends nothing
+    code = 0
     try:
         code = _run_healing(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         _let_go(sys.stdout)
         code = EXIT_PIPE
+    except OSError as error:  # the disk is full: what is still to be written would fail once more at the end
+        _let_go(sys.stdout)
+        code = code or _fail(error.strerror or str(error), EXIT_FAILED)
     return code
 
 
