@@ -179,7 +179,7 @@ def _need(name: str, sides: Sequence[Summary]) -> Need:
     """Return what a metric needs: of the length of steps what devices tell, where a host runs ahead; so of
     all that is told of steps, where there are not as many: device work may be what they are found by.
     """
-    is_length = name.startswith(LENGTH) and any(side.runs_ahead for side in sides)
+    is_length = name.startswith(LENGTH) and any(side.has_lengths_of_device for side in sides)
     is_of_other_steps = name.startswith("step.") and _have_other_steps(sides)
     return "device" if is_length or is_of_other_steps else needs_of(name)
 
@@ -187,6 +187,7 @@ def _need(name: str, sides: Sequence[Summary]) -> Need:
 def _row_need(name: str, table: Table, sides: Sequence[Summary]) -> Need:
     """Return what the rows of a table need, by the column by which they are judged, in each step."""
     is_of_devices = name == "kernels" or judged_by(name, table) == "kernel_ns"
+    is_of_devices |= name == "steps" and _need(LENGTH, sides) == "device"
     return "device" if is_of_devices or _have_other_steps(sides) else "host"
 
 

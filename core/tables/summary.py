@@ -164,6 +164,16 @@ class Summary:
         ahead = (run.metrics.get("step.ahead") for run in self.members)
         return any(one is not None and bool(one.value) for one in ahead)
 
+    @property
+    def has_lengths_of_device(self) -> bool:
+        """Whether devices tell how long steps are: a host runs ahead, or work ends after its step's mark."""
+        marks = (
+            (run.metrics.get("step.length.total"), run.metrics.get("step.wall.total")) for run in self.members
+        )
+        return self.runs_ahead or any(
+            a is not None and b is not None and a.value != b.value for a, b in marks
+        )
+
     def by_cadence(self) -> Summary:
         """Return the summary with steps as long as the device needs, also where the host waits for it."""
         metrics = dict(self.metrics)
