@@ -377,7 +377,7 @@ class Walk:
         for group in PANELS:
             for name, _ in group.panels:
                 self.press(CLOSE)
-                self.press(group.key or f":{name}\r")
+                self.press(f":{name}\r")
                 self.press(f"\t{DOWN}{DOWN}\ry")
                 if is_maximised:
                     self.press(CLOSE)
