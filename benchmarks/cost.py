@@ -24,7 +24,7 @@ class Cost:
     def of(cls, *arguments: str) -> tuple[Cost, str]:
         """Run tracelane; return what it cost and what it printed. Raises CalledProcessError."""
         began = time.perf_counter()
-        process = subprocess.Popen([*TRACELANE, *arguments], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*TRACELANE, *arguments], stdout=subprocess.PIPE, encoding="utf-8")
         assert process.stdout is not None
         text = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)

@@ -126,7 +126,7 @@ def _sizes(pid: int, file: str, names: Sequence[str]) -> int:
 
 def _text(pid: int, file: str) -> str:
     try:
-        return (PROC / str(pid) / file).read_text()
+        return (PROC / str(pid) / file).read_text(encoding="utf-8")
     except OSError:
         return ""
 
@@ -134,7 +134,7 @@ def _text(pid: int, file: str) -> str:
 def free_memory() -> int:
     """Return how many bytes a program could still take, 0 where it cannot be told."""
     try:
-        lines = (PROC / "meminfo").read_text().splitlines()
+        lines = (PROC / "meminfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return 0
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")), 0)
@@ -153,7 +153,7 @@ def family(root: int) -> list[int]:
         pids.append(pid)
         try:
             for task in (PROC / str(pid) / "task").iterdir():
-                todo += [int(child) for child in (task / "children").read_text().split()]
+                todo += [int(child) for child in (task / "children").read_text(encoding="utf-8").split()]
         except (OSError, ValueError):
             continue
     return pids

@@ -139,7 +139,7 @@ def main() -> None:
     """Measure what the command line asks for."""
     options = parser().parse_args()
     if options.source:
-        result = json.loads(options.source.read_text())
+        result = json.loads(options.source.read_text(encoding="utf-8"))
     elif options.folder:
         options.folder.mkdir(parents=True, exist_ok=True)
         result = measure(options, options.folder)
@@ -149,9 +149,9 @@ def main() -> None:
     text = markdown(result)
     print(text)
     if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if options.markdown:
-        options.markdown.write_text(text)
+        options.markdown.write_text(text, encoding="utf-8")
     if options.docs:
         into_document(text)
 

@@ -125,7 +125,7 @@ def _cpu_of(pids: Sequence[int]) -> float:
 def _facts(pid: int) -> list[str]:
     """Return what /proc tells of a process from its state on, nothing where there is none."""
     try:
-        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return (PROC / str(pid) / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:
         return []
 

@@ -101,12 +101,14 @@ class Bundle:
 
     def __init__(self, machine: str, tags: Sequence[str], pythons: Sequence[str]) -> None:
         self.machine, self.tags, self.pythons = machine, tuple(tags), tuple(pythons)
-        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         self.version = str(project["version"])
         needed = [*project["dependencies"], *project["optional-dependencies"]["zstd"]]
         self.needed = {need.name: need for need in map(Requirement, needed) if self._holds(need)}
         pins = [
-            line for line in (ROOT / "constraints.txt").read_text().splitlines() if line[:1] not in ("", "#")
+            line
+            for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+            if line[:1] not in ("", "#")
         ]
         self.pins = {pin.name: pin for pin in map(Requirement, pins) if self._holds(pin)}
         self.left_out: list[str] = []
@@ -124,7 +126,7 @@ class Bundle:
             if name in self.needed:
                 self._fetch_compiled(name, wheels)
         self._fetch_zstd(wheels)
-        text = INSTALLER.read_text()
+        text = INSTALLER.read_text(encoding="utf-8")
         for name, value in (
             ("VERSION", self.version),
             ("MACHINE", self.machine),
@@ -133,7 +135,7 @@ class Bundle:
             ("EXTRAS", self.extras),
         ):
             text = text.replace(f"@{name}@", value)
-        (folder / INSTALLER.name).write_text(text)
+        (folder / INSTALLER.name).write_text(text, encoding="utf-8")
         (folder / INSTALLER.name).chmod(0o755)
         names = sorted(path.name for path in wheels.iterdir())
         print("\n".join(f"  {name}" for name in names))
@@ -154,7 +156,9 @@ class Bundle:
         """Fetch what is pure Python, with all that it needs in turn."""
         with tempfile.TemporaryDirectory() as scratch:
             pins = Path(scratch) / "pins.txt"
-            pins.write_text("".join(f"{name}{pin.specifier}\n" for name, pin in self.pins.items()))
+            pins.write_text(
+                "".join(f"{name}{pin.specifier}\n" for name, pin in self.pins.items()), encoding="utf-8"
+            )
             names = [self._pinned(name) for name in self.needed if name not in (*COMPILED, ZSTD)]
             pip("download", "--only-binary=:all:", "--dest", str(wheels), "--constraint", str(pins), *names)
         compiled = [path.name for path in wheels.iterdir() if not path.name.endswith("-none-any.whl")]
@@ -222,7 +226,7 @@ def pip(*arguments: str, environment: dict[str, str] | None = None) -> None:
         [*command, *arguments[1:]],
         env={**os.environ, **(environment or {})},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     if done.returncode:

@@ -113,7 +113,11 @@ def _compile(command: Sequence[str], out: Path, is_for_here: bool) -> None:
         compiled = Path(folder) / out.name
         try:
             done = subprocess.run(
-                [*command, *sources, "-o", str(compiled)], capture_output=True, text=True, check=False
+                [*command, *sources, "-o", str(compiled)],
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",  # a compiler speaks the language and encoding of its user
+                check=False,
             )
         except OSError as error:
             raise CompileError(f"{command[0]} cannot be run: {error.strerror}") from None

@@ -83,7 +83,7 @@ def write_release(out: Path, platforms: Sequence[str], pythons: Sequence[str]) -
 def build_sdist(out: Path) -> None:
     """Build the sdist of this checkout. Raises BundleError."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         raise BundleError(f"the sdist cannot be built: {done.stderr.strip()}")
 

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _compile(command: Sequence[str], library: Path) -> None:
     sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
     done = subprocess.run(
-        [*command, *FLAGS, *sources, "-o", str(library)], capture_output=True, text=True, check=False
+        [*command, *FLAGS, *sources, "-o", str(library)], capture_output=True, encoding="utf-8", check=False
     )
     if done.returncode:
         raise CompileError(f"{shlex.join(command)} has no sanitizers: {done.stderr.strip().splitlines()[-1]}")
@@ -78,7 +78,7 @@ def _runtime(command: Sequence[str]) -> str:
     """Return the path of the shared sanitizer that belongs to a compiler."""
     for name in RUNTIMES:
         done = subprocess.run(
-            [*command, f"-print-file-name={name}"], capture_output=True, text=True, check=False
+            [*command, f"-print-file-name={name}"], capture_output=True, encoding="utf-8", check=False
         )
         path = Path(done.stdout.strip())
         if path.is_absolute() and path.exists():

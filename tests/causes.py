@@ -537,7 +537,7 @@ def write(p: Program, folder: Path) -> Path:
         whole: dict[str, Any] = {"schemaVersion": 1, "traceEvents": events}
         if p.ranks > 1 and not p.merged:
             whole["distributedInfo"] = {"rank": number, "world_size": p.ranks, "backend": "nccl"}
-        (folder / f"rank{number}.pt.trace.json").write_text(json.dumps(whole))
+        (folder / f"rank{number}.pt.trace.json").write_text(json.dumps(whole), encoding="utf-8")
     return folder if len(groups) > 1 else folder / "rank0.pt.trace.json"
 
 

@@ -32,9 +32,9 @@ def write_demo_without_counters(folder: Path) -> None:
     """Write the demo without the counters that its files have of the memory."""
     write_demo(folder)
     for path in folder.glob("rank*.json"):
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
         content["traceEvents"] = [event for event in content["traceEvents"] if event["ph"] != "C"]
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def write_slices(path: Path, count: int = SLICES, name: str = "") -> Path:

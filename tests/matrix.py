@@ -91,7 +91,7 @@ def uv(*arguments: str) -> str:
     command = [str(own) if own.exists() else "uv", *arguments]
     environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     try:
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environ, capture_output=True, encoding="utf-8", check=False)
     except OSError as error:
         raise NotRunError(f"uv cannot be run ({error.strerror})") from None
     if done.returncode:

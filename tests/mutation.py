@@ -161,7 +161,7 @@ def changed_text(change: Change) -> str:
 def lines_since(commit: str) -> dict[str, set[int]]:
     """Return the lines of core and tui that are new or other since a commit, by file."""
     command = ["git", "diff", "--unified=0", "--no-color", "--no-ext-diff", commit, "--", "core", "tui"]
-    diff = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True)
+    diff = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     lines, file = dict[str, set[int]](), ""
     for line in diff.stdout.splitlines():
         if line.startswith("+++ "):
@@ -265,7 +265,9 @@ class Copies:
 def _copy_of_tree(home: Path) -> Path:
     """Copy what git knows or would, and the compiled core; return the folder."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout.split(
+        "\0"
+    )
     native = [path.relative_to(ROOT).as_posix() for path in (ROOT / "core" / "native").glob("*.so")]
     links = [
         path.relative_to(ROOT).as_posix()

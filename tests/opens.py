@@ -38,7 +38,7 @@ def counted_opens(folder: Path) -> Iterator[Counter[Path]]:
     folder.mkdir()
     log = folder / "log"
     log.touch()
-    (folder / "sitecustomize.py").write_text(HOOK.format(log=str(log)))
+    (folder / "sitecustomize.py").write_text(HOOK.format(log=str(log)), encoding="utf-8")
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
     counts: Counter[Path] = Counter()
@@ -51,4 +51,4 @@ def counted_opens(folder: Path) -> Iterator[Counter[Path]]:
             del os.environ["PYTHONPATH"]
         else:
             os.environ["PYTHONPATH"] = before
-        counts.update(map(Path, log.read_text().splitlines()))
+        counts.update(map(Path, log.read_text(encoding="utf-8").splitlines()))

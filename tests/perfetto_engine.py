@@ -35,7 +35,7 @@ def ask_perfetto(trace: Path, *queries: str) -> list[list[tuple[object, ...]]]:
     done = subprocess.run(
         [str(NODE), str(SCRIPT), str(engine_folder()), str(trace), *queries],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
         timeout=280,
     )

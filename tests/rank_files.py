@@ -33,7 +33,7 @@ def rank_file(folder: Path, rank: int, world: int, late_us: float = 0.0, begin_u
         events.append(complete(at + 1000 * n + 600, 100, f"gemm_{rank}", "kernel", pid=0, tid=7))
     info = {"rank": rank, "world_size": world}
     path = folder / f"rank{rank}.json"
-    path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+    path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}), encoding="utf-8")
     return path
 
 

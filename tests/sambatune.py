@@ -59,5 +59,5 @@ def report(coloured: bool = True, named: bool = True) -> list[Event]:
 def write_report(folder: Path, **how: bool) -> Path:
     """Write a report and return its path."""
     path = folder / "bert_chrome_tracing_report.json"
-    path.write_text(json.dumps(report(**how)))
+    path.write_text(json.dumps(report(**how)), encoding="utf-8")
     return path

@@ -358,7 +358,7 @@ class _Writer:
             **manifest,
         }
         full["checksum"] = checksum_of(full)
-        (folder / "manifest.json").write_text(json.dumps(full))
+        (folder / "manifest.json").write_text(json.dumps(full), encoding="utf-8")
 
 
 def _save(folder: Path, name: str, dtype: str, values: Sequence[Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def run(*arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, str(RUN), *arguments],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         timeout=PATIENCE_S,
     )
@@ -46,7 +46,7 @@ def test_indexing_is_measured(tmp_path: Path) -> None:
     """A made trace is indexed, other readers beside it; the same JSON gives the same tables again."""
     saved = tmp_path / "bench.json"
     printed = run("--only", "indexing", "forms", "--size", "2e6", "--workers", "1", "--json", str(saved))
-    result = json.loads(saved.read_text())
+    result = json.loads(saved.read_text(encoding="utf-8"))
     (facts,) = result["indexing"]
     assert abs(facts["text_bytes"] - 2e6) < 1e6
     assert facts["slices"] > 2000 and 0 < facts["index_bytes_per_slice"] < 200
@@ -71,7 +71,7 @@ def test_readers_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("TRACELANE_PERFETTO", raising=False)
     saved = tmp_path / "bench.json"
     printed = run("--only", "alternating", "--size", "2e6", "--rounds", "3", "--json", str(saved))
-    readers = json.loads(saved.read_text())["alternating"]
+    readers = json.loads(saved.read_text(encoding="utf-8"))["alternating"]
     assert [each["name"] for each in readers][: len(FORMS)] == [f"tracelane, {form}" for form in FORMS]
     for each in readers[:-1]:
         assert len(each["seconds_of_all"]) == 3 and each["seconds"] == each["seconds_of_all"][1]
@@ -82,7 +82,7 @@ def test_opening_is_measured(tmp_path: Path) -> None:
     """How long it takes to the first lanes is told of a trace with an index."""
     saved = tmp_path / "bench.json"
     printed = run("--only", "reopening", "--reopen", "1e6", "--json", str(saved))
-    (facts,) = json.loads(saved.read_text())["reopening"]
+    (facts,) = json.loads(saved.read_text(encoding="utf-8"))["reopening"]
     assert facts["to_picture"]["median_ms"] > 0 and facts["reopened"]["median_ms"] > 0
     assert facts["processor_time"]["median_ms"] > 0 and facts["leaving"]["median_ms"] > 0
     for picture in (facts["reopened"], facts["drawn"]):
@@ -95,10 +95,13 @@ def test_opening_is_measured(tmp_path: Path) -> None:
 def test_the_document_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands between the markers is replaced, and nothing else."""
     document = tmp_path / "performance.md"
-    document.write_text(f"before\n{report.BEGIN}old\n{report.END}\nafter\n")
+    document.write_text(f"before\n{report.BEGIN}old\n{report.END}\nafter\n", encoding="utf-8")
     monkeypatch.setattr(report, "DOCUMENT", document)
     report.into_document("new\n")
-    assert document.read_text() == f"before\n{report.BEGIN}{report.HEADING}new\n\n{report.END}\nafter\n"
+    assert (
+        document.read_text(encoding="utf-8")
+        == f"before\n{report.BEGIN}{report.HEADING}new\n\n{report.END}\nafter\n"
+    )
 
 
 def test_what_was_not_measured_has_no_table() -> None:

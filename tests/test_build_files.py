@@ -25,7 +25,7 @@ OTHERS = {"src/tracelane/core", "src/tracelane/tui", "LICENSE", "pyproject.toml"
 
 def _tracked(*rooms: str) -> set[str]:
     listing = subprocess.run(
-        ["git", "ls-files", "-z", *rooms], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "-z", *rooms], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
     )
     if listing.returncode:
         pytest.skip("not a git checkout")

@@ -30,7 +30,7 @@ def installed(folder: Path, *arguments: str | Path) -> subprocess.CompletedProce
         ["sh", str(folder / INSTALLER.name), *map(str, arguments)],
         env={**os.environ, **unreachable},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
 
@@ -42,11 +42,11 @@ def zstd_frame(text: bytes) -> bytes:
 
 
 def output_of(*command: str | Path) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
 
 
 def empty_bundle(folder: Path, machine: str, pythons: str, left_out: str = "") -> Path:
-    text = INSTALLER.read_text()
+    text = INSTALLER.read_text(encoding="utf-8")
     for name, value in (
         ("MACHINE", machine),
         ("PYTHONS", pythons),
@@ -56,7 +56,7 @@ def empty_bundle(folder: Path, machine: str, pythons: str, left_out: str = "") -
     ):
         text = text.replace(f"@{name}@", value)
     (folder / "wheels").mkdir()
-    (folder / INSTALLER.name).write_text(text)
+    (folder / INSTALLER.name).write_text(text, encoding="utf-8")
     return folder
 
 
@@ -157,7 +157,9 @@ def test_a_bundle_installs_and_runs(tmp_path: Path) -> None:
     for wheel in (folder / "wheels").glob("numpy-*"):
         wheel.unlink()
     installer = folder / INSTALLER.name
-    installer.write_text(installer.read_text().replace('left_out=""', 'left_out="numpy"'))
+    installer.write_text(
+        installer.read_text(encoding="utf-8").replace('left_out=""', 'left_out="numpy"'), encoding="utf-8"
+    )
     without = installed(folder, "--python", BASE, tmp_path / "without")
     assert without.returncode == 1 and "use --system-site-packages" in without.stderr
     where = "import numpy; print(numpy.__version__, numpy.__file__)"

@@ -29,7 +29,7 @@ def run_job(script: str, folder: Path, run: str = "1") -> subprocess.CompletedPr
     programs = folder.parent / "bin"
     programs.mkdir(exist_ok=True)
     program = programs / "tracelane"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracelane "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracelane "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     environment = {
         **os.environ,
@@ -39,7 +39,7 @@ def run_job(script: str, folder: Path, run: str = "1") -> subprocess.CompletedPr
         "GITHUB_RUN_NUMBER": run,
     }
     return subprocess.run(
-        ["sh", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        ["sh", "-c", script], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
     )
 
 
@@ -58,11 +58,11 @@ def failures(folder: Path, name: str = "check.xml") -> int:
 
 def slowed(folder: Path) -> str:
     """Write the demo's first rank with kernels 1.3 times as long; return what copies it into place."""
-    trace = json.loads(write_demo(folder.parent / "quick")[0].read_text())
+    trace = json.loads(write_demo(folder.parent / "quick")[0].read_text(encoding="utf-8"))
     for event in trace["traceEvents"]:
         if event.get("cat") == "kernel":
             event["dur"] = event["dur"] * 1.3
-    (folder / "slow.json").write_text(json.dumps(trace))
+    (folder / "slow.json").write_text(json.dumps(trace), encoding="utf-8")
     return "mkdir -p trace && cp slow.json trace/rank0.pt.trace.json"
 
 

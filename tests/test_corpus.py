@@ -189,7 +189,6 @@ def test_every_test_is_collected_without_a_corpus(is_there: bool, tmp_path: Path
         cwd=ROOT,
         env=os.environ | dict.fromkeys(names, str(folder)),
         capture_output=True,
-        text=True,
         encoding="utf-8",
         check=False,
     )

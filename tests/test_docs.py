@@ -231,7 +231,9 @@ def test_measurements_name_their_version_and_date() -> None:
 
 def test_no_paths_of_a_machine() -> None:
     """Nothing in the project names a place on somebody's machine."""
-    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    listing = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+    )
     if listing.returncode:
         pytest.skip("not a git checkout")
     names = listing.stdout.rstrip("\0").split("\0")

@@ -218,7 +218,7 @@ def test_no_file_fails_on_digits(
     number = DIGITS[digits]
     at = list(files("1")).index(name)
     (own, (text, line)) = list(files(number).items())[at]
-    (tmp_path / own).write_text(text)
+    (tmp_path / own).write_text(text, encoding="utf-8")
     values = {"t": str(small_file(tmp_path)), "f": str(tmp_path / own)}
     done = tracelane_here(*(word.format(**values) for word in line.split()))
     assert done.returncode in CODES and BUG not in done.stderr, done.stderr[:500]
@@ -236,7 +236,7 @@ def test_settings_of_any_digits_end_in_one_line(tmp_path: Path, monkeypatch: pyt
     settings.parent.mkdir()
     path = small_file(tmp_path)
     for text in (f"[peaks.x]\ntflops = {DIGITS['5000']}\n", f"frames = {DIGITS['400']}\n"):
-        settings.write_text(text)
+        settings.write_text(text, encoding="utf-8")
         for command in ("efficiency", "kernels", "view"):
             done = tracelane_here(command, str(path))
             assert done.returncode in CODES and BUG not in done.stderr, done.stderr[:500]

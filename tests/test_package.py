@@ -26,7 +26,7 @@ DAY = "2026-02-03T12:00:00Z"
 
 def _tracked() -> set[str]:
     done = subprocess.run(
-        ["git", "ls-files", "-z", *PARTS], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "-z", *PARTS], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
     )
     if done.returncode:
         pytest.skip("not a git checkout")
@@ -60,7 +60,7 @@ def _wheel(checkout: Path, out: Path, **environment: str) -> zipfile.ZipFile:
         [*pip, "--no-build-isolation", "--wheel-dir", str(out), str(checkout)],
         env={**os.environ, **environment},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert built.returncode == 0, built.stderr
@@ -139,7 +139,7 @@ def _run(bin_folder: Path, folder: Path, *command: str, **more: str) -> str:
         cwd=folder,
         env=environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -163,7 +163,7 @@ tracelane.cut(t, "cut.json", step=4), tracelane.export(t, "t.folded"), tracelane
 def test_type_checkers_see_what_is_installed(bin_folder: Path, tmp_path: Path) -> None:
     """Of the installed wheel mypy knows methods and options in a user's script, and refuses others."""
     pytest.importorskip("mypy")
-    (tmp_path / "use.py").write_text(USE)
+    (tmp_path / "use.py").write_text(USE, encoding="utf-8")
     checker = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
     environment = {name: value for name, value in os.environ.items() if name != "MYPYPATH"}
     result = subprocess.run(
@@ -171,7 +171,7 @@ def test_type_checkers_see_what_is_installed(bin_folder: Path, tmp_path: Path) -
         cwd=tmp_path,
         env=environment,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     lines = [line for line in result.stdout.splitlines() if line.startswith("use.py:")]
@@ -182,7 +182,7 @@ def test_type_checkers_see_what_is_installed(bin_folder: Path, tmp_path: Path) -
 
 def _commit_of(checkout: Path) -> str:
     git = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(git, capture_output=True, encoding="utf-8", check=True).stdout.strip()
 
 
 def test_a_wheel_of_the_sdist_names_the_commit(checkout: Path, tmp_path: Path) -> None:
@@ -230,6 +230,6 @@ for module in pkgutil.walk_packages(core.__path__, "tracelane.core."):
 print(sorted(name for name in sys.modules if name.split(".")[0] in ("textual", "rich")
              or name.startswith("tracelane.tui")))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"

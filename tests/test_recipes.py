@@ -60,12 +60,16 @@ def follow(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
             if not line and before not in ("", text):
                 pytest.fail(f"{file} is in the tree: the recipe {name!r} is followed with its own", False)
             if text not in before:
-                path.write_text(_with_block(before, line, text) if line else text)
+                path.write_text(_with_block(before, line, text) if line else text, encoding="utf-8")
 
         def run(*arguments: str) -> str:
             environment = {**os.environ, "PYTHONPATH": f"{home}:{ROOT}", "HOME": str(home)}
             answer = subprocess.run(
-                [sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False
+                [sys.executable, *arguments],
+                capture_output=True,
+                encoding="utf-8",
+                env=environment,
+                check=False,
             )
             assert answer.returncode == 0, answer.stderr
             return answer.stdout
@@ -116,9 +120,9 @@ def test_new_files_pass_the_linter(tmp_path: Path) -> None:
     for number, section in enumerate(RECIPES.values()):
         for file, line, text in BLOCK.findall(section):
             if not line:
-                (tmp_path / f"{number}_{Path(file).name}").write_text(text)
+                (tmp_path / f"{number}_{Path(file).name}").write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "ruff", "check", "--config", str(ROOT / "pyproject.toml"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert not done.returncode, done.stdout
 
 
@@ -153,7 +157,7 @@ def test_a_finding(follow: Callable[[str], Run], tmp_path: Path) -> None:
     path = tmp_path / "long.json"
     kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 1, "ts": 0, "dur": 900}
     after = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 0, "dur": 1000}
-    path.write_text(json.dumps({"traceEvents": [kernel, after]}))
+    path.write_text(json.dumps({"traceEvents": [kernel, after]}), encoding="utf-8")
     (row,) = [row for row in _json(run, "findings", str(path))["findings"] if row["rule"] == "long-kernel"]
     assert "gemm takes most of the trace" in json.dumps(row)
 
@@ -164,7 +168,9 @@ def test_a_log_format(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The log is known as its tool's, and its power is power."""
     run = follow("Add a log format or a column of a log")
     log = tmp_path / "log.csv"
-    log.write_text("timestamp,device,npu_watts\n2026-06-20T09:32:01Z,0,70\n2026-06-20T09:32:02Z,0,80\n")
+    log.write_text(
+        "timestamp,device,npu_watts\n2026-06-20T09:32:01Z,0,70\n2026-06-20T09:32:02Z,0,80\n", encoding="utf-8"
+    )
     read = "import sys; from tracelane.core.logs.log import open_log; log = open_log(sys.argv[1])"
     printed = run("-c", f"{read}; print(log.tool, [(c.kind.value, c.watts) for c in log.columns])", str(log))
     assert printed.strip() == "npu-smi [('power', 1.0)]"
@@ -212,7 +218,7 @@ def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
     kernel = {"ph": "X", "cat": "npu_kernel", "name": "gemm", "pid": 0, "tid": 1, "ts": 20, "dur": 9}
     labels = {"ph": "M", "name": "process_labels", "pid": 0, "args": {"labels": "NPU 0"}}
     events = [{**event, "args": {"correlation": 4}} for event in (launch, kernel)]
-    path.write_text(json.dumps({"traceEvents": [labels, *events]}))
+    path.write_text(json.dumps({"traceEvents": [labels, *events]}), encoding="utf-8")
     (row,) = _json(run, "launches", str(path))["launches"]
     assert row["name"] == "npuLaunch" and row["kernels"] == 1
 
@@ -235,10 +241,12 @@ def test_a_package(follow: Callable[[str], Run], tmp_path: Path) -> None:
     home = Path(run("-c", "import tracelane; print(tracelane.__path__[0])").strip()).parent
     installed = home / "tracelane_example-1.0.dist-info"
     installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: tracelane-example\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    (installed / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: tracelane-example\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (installed / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     path = tmp_path / "run.spans"
-    path.write_text("#spans\nouter 0 10.5\ninner 2 3\n")
+    path.write_text("#spans\nouter 0 10.5\ninner 2 3\n", encoding="utf-8")
     for packed in (path, path.with_suffix(".spans.gz")):
         packed.write_bytes(path.read_bytes() if packed == path else gzip.compress(path.read_bytes()))
         assert [row["slices"] for row in _json(run, "lane-count", str(packed))["lanes"]] == [2]

@@ -76,11 +76,11 @@ def test_what_changed_stands_beside_each_number() -> None:
 def test_a_commit_is_read_without_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of a commit are those it has, whatever the folder holds now."""
     (tmp_path / "core").mkdir()
-    (tmp_path / "core" / "a.py").write_text("a = 1\n")
-    (tmp_path / "core" / "a.txt").write_text("no code\n")
+    (tmp_path / "core" / "a.py").write_text("a = 1\n", encoding="utf-8")
+    (tmp_path / "core" / "a.txt").write_text("no code\n", encoding="utf-8")
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
     for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "one")):
         subprocess.run([*git, *words], cwd=tmp_path, check=True)
-    (tmp_path / "core" / "a.py").write_text("")
+    (tmp_path / "core" / "a.py").write_text("", encoding="utf-8")
     monkeypatch.setattr(size, "ROOT", tmp_path)
     assert [*files_at("HEAD")] == [("core/a.py", "a = 1\n")]

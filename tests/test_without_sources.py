@@ -60,7 +60,7 @@ class Installed(NamedTuple):
         environment = {**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(folder / packages.name)}
         command = [sys.executable, *(["-OO"] if self.optimized else []), *words]
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+            command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -34,7 +34,7 @@ def children_of(pid: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
             except OSError:
                 continue
             if int(fields[1]) == pid and fields[0] != "Z":

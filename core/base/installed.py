@@ -112,7 +112,7 @@ def commit_of(home: Path) -> str:
 
     try:
         command = ["git", "-C", str(home), "log", "-1", "--format=%h of %cs"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=5)
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()

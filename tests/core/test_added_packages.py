@@ -34,11 +34,13 @@ odd = planted_module:Reader
 def plant(folder: Path, marker: Path, name: str = "planted-\x1b[31mtraces") -> None:
     """Make a folder look as if a package of a name were installed in it."""
     folder.mkdir(exist_ok=True)
-    (folder / "planted_module.py").write_text(MODULE.format(marker=str(marker)))
+    (folder / "planted_module.py").write_text(MODULE.format(marker=str(marker)), encoding="utf-8")
     package = folder / "planted-1.0.dist-info"
     package.mkdir()
-    (package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text(POINTS)
+    (package / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (package / "entry_points.txt").write_text(POINTS, encoding="utf-8")
 
 
 def ran(folder: Path, *arguments: str, path: str | None = None) -> str:
@@ -46,7 +48,12 @@ def ran(folder: Path, *arguments: str, path: str | None = None) -> str:
     if path is not None:
         environment["PYTHONPATH"] = path
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr
@@ -72,7 +79,7 @@ def test_nothing_is_found_in_the_current_folder(way: str, path: str | None, tmp_
     folder, marker = tmp_path / "traces", tmp_path / "ran"
     plant(folder, marker)
     small_file(folder)
-    (folder / "script.py").write_text(OPENED)
+    (folder / "script.py").write_text(OPENED, encoding="utf-8")
     said = ran(folder, *WAYS[way], path=str(folder) if path == "HERE" else path)
     assert not marker.exists() and "planted" not in said
 

@@ -39,7 +39,7 @@ def write(folder: Path, rank: int, events: list[dict[str, Any]], **keys: Any) ->
     folder.mkdir(exist_ok=True)
     info = {"rank": rank, "world_size": 2}
     (folder / f"rank{rank}.json").write_text(
-        json.dumps({"distributedInfo": info, **keys, "traceEvents": events})
+        json.dumps({"distributedInfo": info, **keys, "traceEvents": events}), encoding="utf-8"
     )
 
 
@@ -80,7 +80,7 @@ def test_a_shifted_clock_is_recovered(tmp_path: Path, corpus_cache: Path, shift_
             for entry in whole["traceEvents"]:
                 if "ts" in entry:
                     entry["ts"] += shift_us
-        (tmp_path / path.name.removesuffix(".gz")).write_text(json.dumps(whole))
+        (tmp_path / path.name.removesuffix(".gz")).write_text(json.dumps(whole), encoding="utf-8")
     trace = open_trace(tmp_path)
     moved = offsets(trace)
     assert moved[2] == straight[2] - shift_us * 1000

@@ -185,7 +185,7 @@ def scan_trace(folder: Path) -> Trace:
         {"ph": "E", "name": "pair", "ts": 99999, "pid": 9, "tid": 9, "args": {"n": -2}},
     ]
     events.insert(0, events.pop(-2))  # far from its end event
-    (folder / "t.json").write_text(json.dumps({"traceEvents": events}, indent=0))
+    (folder / "t.json").write_text(json.dumps({"traceEvents": events}, indent=0), encoding="utf-8")
     return open_trace(folder / "t.json", index_dir=folder / "index")
 
 
@@ -245,7 +245,7 @@ def test_the_window_comes_first_and_hits_come_as_they_are_found(
 
 def running() -> str:
     own = subprocess.run(
-        ["ps", "-o", "args=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=False
+        ["ps", "-o", "args=", "--ppid", str(os.getpid())], capture_output=True, encoding="utf-8", check=False
     )
     return "".join(line for line in own.stdout.splitlines() if "scan_child" in line)
 
@@ -275,7 +275,7 @@ def test_without_processes_the_search_is_done_here(
 def test_a_source_that_changed_is_told_by_the_child(tmp_path: Path, in_child: None) -> None:
     """The child's words on what is wrong with the source come out as they are."""
     trace = scan_trace(tmp_path)
-    (tmp_path / "t.json").write_text("[]")
+    (tmp_path / "t.json").write_text("[]", encoding="utf-8")
     with pytest.raises(UnreadableError, match="changed"):
         matches(trace, parse("arg.n"))
 

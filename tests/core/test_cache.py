@@ -92,7 +92,7 @@ def test_no_home_and_no_passwd_entry_still_opens(trace_file: Path, monkeypatch: 
 
 def test_an_unwritable_cache_falls_back_and_says_so(trace_file: Path, home: Path) -> None:
     """Where the cache's location is taken by something unwritable the trace opens from a temporary folder."""
-    (home / ".cache").write_text("a file, not a folder")
+    (home / ".cache").write_text("a file, not a folder", encoding="utf-8")
     trace = open_trace([trace_file])
     assert len(trace.lanes) == 1 and "cannot be written" in trace.sources[0].notes[0]
 
@@ -204,7 +204,7 @@ def test_writes_that_really_fail_are_told(tmp_path: Path, home: Path) -> None:
     """With a system that refuses large files the build ends with the same line and leaves nothing."""
     path = write_slices(tmp_path / "large.json", 20000)
     ended = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, encoding="utf-8", check=False
     )
     assert ended.stdout.startswith("no space left in ") and ended.stdout.count("\n") == 1, ended.stderr
     assert nothing_left(home)
@@ -235,7 +235,7 @@ open_trace([sys.argv[1]])
 def test_a_killed_build_is_never_opened_and_is_swept(trace_file: Path, home: Path) -> None:
     """What a killed process left is not taken for an index, and goes when the next one builds."""
     died = subprocess.run(
-        [sys.executable, "-c", KILLED, str(trace_file)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", KILLED, str(trace_file)], capture_output=True, encoding="utf-8", check=False
     )
     assert died.returncode == -signal.SIGKILL and died.stdout == "writing\n"
     left = list(home.glob(f"**/{cache.BUILDING}*"))
@@ -263,7 +263,9 @@ print(len(trace.lanes), trace.indexes[0].read_report["slices"])
 def test_two_processes_at_once_build_one_index(trace_file: Path, home: Path) -> None:
     """The second waits for the first and opens what it built; both show the trace."""
     both = [
-        subprocess.Popen([sys.executable, "-c", OPEN, str(trace_file)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", OPEN, str(trace_file)], stdout=subprocess.PIPE, encoding="utf-8"
+        )
         for _ in range(2)
     ]
     said = sorted(process.communicate(timeout=PATIENCE_S)[0] for process in both)
@@ -367,14 +369,14 @@ def test_the_settings_limit_the_cache(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (limit_of(root), limit_of(tmp_path)) == (DEFAULT, UNLIMITED)
     settings = Path(os.environ["XDG_CONFIG_HOME"]) / "tracelane" / "config.toml"
     settings.parent.mkdir(parents=True)
-    settings.write_text('[cache]\nlimit = "3MiB"\n')
+    settings.write_text('[cache]\nlimit = "3MiB"\n', encoding="utf-8")
     assert limit_of(root) == limit_of(tmp_path) == 3 << 20
     monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "1k")
     assert limit_of(root) == 1024
     monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "")
-    settings.write_text('[cache]\nlimit = "lots"\n')
+    settings.write_text('[cache]\nlimit = "lots"\n', encoding="utf-8")
     assert limit_of(root) == DEFAULT
-    settings.write_text("[cache")
+    settings.write_text("[cache", encoding="utf-8")
     assert limit_of(root) == DEFAULT
 
 
@@ -446,7 +448,7 @@ def test_an_index_of_the_other_byte_order_is_rebuilt(trace_file: Path) -> None:
             np.fromfile(path, entry["dtype"]).byteswap().tofile(path)
     manifest["byte_order"] = "big" if sys.byteorder == "little" else "little"
     manifest["checksum"] = checksum_of(manifest)
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(CacheError, match="another byte order"):
         Index.open(folder)
     again = open_trace(trace_file)

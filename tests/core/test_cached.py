@@ -72,7 +72,7 @@ def test_damage_and_other_code(trace: Trace, monkeypatch: pytest.MonkeyPatch) ->
     expected = list(ops(Scope(trace)).rows())
     (path,) = _files(trace)
     for damage in ("", "{", '{"schema": "ops"}'):
-        path.write_text(damage)
+        path.write_text(damage, encoding="utf-8")
         assert list(ops(Scope(trace)).rows()) == expected
         assert path.stat().st_size > 100
     monkeypatch.setattr(cached, "code_hash", lambda: "other")
@@ -92,7 +92,7 @@ def test_steps(marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (path,) = _files(trace)
         monkeypatch.setattr(cached, "step_spans", _refuse)
     monkeypatch.undo()
-    path.write_text('{"labels": 1}')
+    path.write_text('{"labels": 1}', encoding="utf-8")
     shifted = cached_step_spans(trace, trace.clocks.shifted((0, ""), 5))
     assert len(_files(trace)) == 1
     assert _spans(cached_step_spans(trace, trace.clocks)) == _spans(spans)
@@ -109,5 +109,5 @@ def _spans(spans: StepSpans | None) -> list[tuple[str, int, int]]:
 
 def test_nowhere_to_keep(trace: Trace) -> None:
     """Where nothing can be written the table is made all the same."""
-    (trace.indexes[0].folder / DERIVED).write_text("no folder")
+    (trace.indexes[0].folder / DERIVED).write_text("no folder", encoding="utf-8")
     assert len(ops(Scope(trace))) == 2

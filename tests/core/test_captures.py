@@ -82,10 +82,11 @@ def test_a_file_says_its_rank_before_or_behind_its_events(tmp_path: Path) -> Non
     before = write(tmp_path / "a.json", **ranked(3, 8), host_name="pod-3")
     behind = tmp_path / "b.json"
     behind.write_text(
-        '{"traceEvents": [%s], "distributedInfo": {"rank": 5, "world_size": 6}}' % ('{"ph": "X"},' * 9000)
+        '{"traceEvents": [%s], "distributedInfo": {"rank": 5, "world_size": 6}}' % ('{"ph": "X"},' * 9000),
+        encoding="utf-8",
     )
     array = tmp_path / "c.json"
-    array.write_text("[]")
+    array.write_text("[]", encoding="utf-8")
     assert facts_at(before) == FileFacts(3, 8, "pod-3")
     assert facts_at(behind) == FileFacts(5, 6)
     assert facts_at(array) == NO_FACTS._replace(has_events=False)
@@ -274,7 +275,7 @@ def test_a_file_that_has_changed_is_looked_at_again(tmp_path: Path) -> None:
     path = rank_files(tmp_path / "run", 1) / "rank0.json"
     before = open_source(path)
     assert current_source(before) is before
-    path.write_text(path.read_text() + " ")
+    path.write_text(path.read_text(encoding="utf-8") + " ", encoding="utf-8")
     assert current_source(before).size == before.size + 1
 
 
@@ -288,7 +289,7 @@ def workers(folder: Path, *processes: tuple[int, float, float]) -> Path:
         stamp = round(min(e["ts"] for e in whole["traceEvents"] if e.get("ts")) * 1000)
         stamp += whole["baseTimeNanoseconds"] + round(until * 1e9)
         path = folder / f"node-1_{pid}.{stamp}.pt.trace.json"
-        path.write_text(json.dumps(whole))
+        path.write_text(json.dumps(whole), encoding="utf-8")
         whole["baseTimeNanoseconds"] -= round(later * 1e9)
     return folder
 

@@ -139,7 +139,7 @@ def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
 def test_the_command_prints_the_goldens(corpus_cache: Path) -> None:
     """`--all --json` lists every kernel of the file; a golden's own ts_ns given to --at finds its kernel."""
     golden = next(path for path in CHAINS if path.name.startswith("spyre_decode"))
-    expected = json.loads(golden.read_text())
+    expected = json.loads(golden.read_text(encoding="utf-8"))
     path = str(CORPUS / expected["input"].removeprefix("share/"))
     done = tracelane_here(
         "chain", path, "--name", "sdsc_", "--all", "--json", "--index-dir", str(corpus_cache)

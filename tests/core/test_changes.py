@@ -85,10 +85,10 @@ def test_several_files(tmp_path: Path) -> None:
     paths = [tmp_path / f"{n}.json" for n in range(3)]
     before: dict[str, State] = {}
     for path in paths:
-        path.write_text("[]")
+        path.write_text("[]", encoding="utf-8")
         before |= state(path)
     for path in paths[:2]:
-        path.write_text("[" + "x" * 1_662_000)
+        path.write_text("[" + "x" * 1_662_000, encoding="utf-8")
     assert changes_text(changes_since(before)) == "2 files changed, 3.17 MiB more"
 
 
@@ -145,7 +145,7 @@ def test_an_index_is_used_again(seconds: float, home: Path, monkeypatch: pytest.
     jump(monkeypatch, seconds)
     assert names(path) == {"a.json"}
     assert [entry.folder.stat().st_ino for entry in list_cache()] == [built]
-    path.write_text(path.read_text().replace("a.json", "b.json"))
+    path.write_text(path.read_text(encoding="utf-8").replace("a.json", "b.json"), encoding="utf-8")
     os.utime(path, (time.time(),) * 2)
     assert names(path) == {"b.json"}
 

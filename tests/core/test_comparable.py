@@ -124,7 +124,7 @@ def read_json(path: Path) -> tuple[list[Event], Event]:
 
 def written(folder: Path, name: str, text: str) -> str:
     path = folder / f"{name}.json"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return str(path)
 
 

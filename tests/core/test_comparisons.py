@@ -362,7 +362,7 @@ def test_a_row_is_a_metric(tmp_path: Path) -> None:
     change = difference(sides[:3], sides[3]).metric("kernel.sdsc_fused_mm_0.total")
     assert change is not None and (change.before, change.metric.value, change.runs) == (402_000, 406_000, 3)
     read = tmp_path / "summary.json"
-    read.write_text(summary_json(one))
+    read.write_text(summary_json(one), encoding="utf-8")
     assert read_summary(read).metric("kernel.sdsc_fused_mm_0.p95") == one.metric("kernel.sdsc_fused_mm_0.p95")
 
 
@@ -399,14 +399,14 @@ def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
     scope = Scope(open_trace(file(name), index_dir=corpus_cache))
     summary = summarise(scope, name)
     path = tmp_path / "baseline.json"
-    path.write_text(summary_json(summary, 1000))
+    path.write_text(summary_json(summary, 1000), encoding="utf-8")
     assert is_summary(path)
     assert not is_summary(file(name))
     diff = difference([read_summary(path)], summary)
     assert all(len(diff.tables[table]) == 0 for table in ("kernels", "ops", "categories"))
     assert all(not change.change for change in diff.metrics.values())
     assert dict(summary.metrics) == dict(read_summary(path).metrics) == metrics(scope)
-    path.write_text(summary_json(summary))
+    path.write_text(summary_json(summary), encoding="utf-8")
     assert path.stat().st_size < 40_000
     short = difference([read_summary(path)], summary)
     assert all(row["total_ns_delta"] == 0 for row in short.tables["kernels"].rows())
@@ -419,7 +419,7 @@ def test_damaged_summary(table: str, damage: Any, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     whole = json.loads(summary_json(_side(tmp_path, "a", {"k": [1]})))
     whole["tables"][table] = damage
-    path.write_text(json.dumps(whole))
+    path.write_text(json.dumps(whole), encoding="utf-8")
     with pytest.raises(UnreadableError, match="summary"):
         read_summary(path)
 
@@ -429,7 +429,8 @@ def test_a_summary_of_another_version(schema: int, tmp_path: Path) -> None:
     """It is said to be of that version, and what to do."""
     path = tmp_path / "baseline.json"
     path.write_text(
-        json.dumps(json.loads(summary_json(_side(tmp_path, "a", {"k": [1]}))) | {"schema": schema})
+        json.dumps(json.loads(summary_json(_side(tmp_path, "a", {"k": [1]}))) | {"schema": schema}),
+        encoding="utf-8",
     )
     with pytest.raises(UnreadableError, match=f"of version {schema}: create it again"):
         read_summary(path)
@@ -691,7 +692,7 @@ def test_a_summary_keeps_the_scatter(tmp_path: Path, corpus_cache: Path) -> None
         for name in ("jamie_mlp__coordinate-remap", "jamie_mlp__upstream-main")
     )
     path = tmp_path / "baseline.json"
-    path.write_text(summary_json(before, 1000))
+    path.write_text(summary_json(before, 1000), encoding="utf-8")
     expected = {"sdsc_fused_bmm_mul_silu_0": "slower", "sdsc_fused_bmm_1": "within the noise"}
     for side in (before, read_summary(path)):
         assert verdicts(difference([side], now), "kernels") == expected

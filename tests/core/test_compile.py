@@ -232,7 +232,7 @@ def test_plain_names_are_judged_by_their_op(recompiled_trace: Trace) -> None:
 def test_dynamos_own_file(tmp_path: Path) -> None:
     """chromium_events.json, recorded with PyTorch 2.13, gives phases and compilations with their ids."""
     sample = Path(__file__).parent.parent / "samples" / "dynamo_chromium_events.json"
-    begun = [event for event in json.loads(sample.read_text()) if event["ph"] == "B"]
+    begun = [event for event in json.loads(sample.read_text(encoding="utf-8")) if event["ph"] == "B"]
     result = compiled(Scope(open_trace([sample], index_dir=tmp_path)))
     assert result.signs.totals["applied"] and any("Dynamo's own file" in note for note in result.signs.notes)
     entire = [event for event in begun if event["name"].startswith("entire_")]
@@ -319,7 +319,7 @@ triton_poi_fused_add_relu_0 = async_compile.triton('triton_poi_fused_add_relu_0'
 
 def test_generated_code_names_its_nodes(tmp_path: Path) -> None:
     """The comment above a kernel in output_code.py, and above a call of a library, is its origin."""
-    (tmp_path / "output_code.py").write_text(TRITON_SOURCE)
+    (tmp_path / "output_code.py").write_text(TRITON_SOURCE, encoding="utf-8")
     origins = read_artefacts(str(tmp_path), []).origins
     assert {name: (one.nodes, one.ops) for name, one in origins.items()} == {
         "triton_poi_fused_add_relu_0": (("x", "y"), ("aten.add", "aten.relu")),
@@ -362,8 +362,10 @@ def test_spyre_kernels_join_their_provenance(tmp_path: Path) -> None:
     """A kernel of Spyre has the lines of all handles that it was fused from, whatever its number."""
     trace = tmp_path / "t.json"
     event = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 1, "ts": 1, "dur": 5}
-    trace.write_text(json.dumps([{**event, "name": f"{KEY}#{step}", "ts": 10 * step} for step in (1, 3)]))
-    (tmp_path / "spyre_provenance.json").write_text(json.dumps(SPYRE))
+    trace.write_text(
+        json.dumps([{**event, "name": f"{KEY}#{step}", "ts": 10 * step} for step in (1, 3)]), encoding="utf-8"
+    )
+    (tmp_path / "spyre_provenance.json").write_text(json.dumps(SPYRE), encoding="utf-8")
     rows = rows_of("source", str(trace), "--index-dir", str(tmp_path))["source"]
     assert [(row["name"], row["line"], row["ops"], row["nodes"]) for row in rows] == [
         (f"{KEY}#{step}", "model.py:7, model.py:9", "aten.mm, aten.silu", "node_1, node_2, node_3")
@@ -373,7 +375,7 @@ def test_spyre_kernels_join_their_provenance(tmp_path: Path) -> None:
 
 def test_what_is_not_known_is_named_by_its_keys(tmp_path: Path) -> None:
     """Of JSON in another form nothing is invented: a note has its keys."""
-    (tmp_path / "my_provenance.json").write_text('{"version": 7, "kernels": []}')
+    (tmp_path / "my_provenance.json").write_text('{"version": 7, "kernels": []}', encoding="utf-8")
     result = read_artefacts(str(tmp_path), [])
     assert not result.origins and result.notes == [
         "my_provenance.json: not known; its keys are version, kernels"
@@ -386,13 +388,13 @@ def test_what_is_not_known_is_named_by_its_keys(tmp_path: Path) -> None:
 
 def test_other_logs_and_several_runs(tmp_path: Path) -> None:
     """A log that no compiler wrote says nothing, however long it is; several runs read together are told."""
-    (tmp_path / "train.log").write_text("step 1\n" * 100_000)
+    (tmp_path / "train.log").write_text("step 1\n" * 100_000, encoding="utf-8")
     assert read_artefacts("", [str(tmp_path / "t.json")]) == Artefacts()
-    (tmp_path / "t.json").write_text("[]")
+    (tmp_path / "t.json").write_text("[]", encoding="utf-8")
     for run in ("run_2026_01_02_03", "run_2026_01_03_04"):
         folder = tmp_path / "torch_compile_debug" / run
         folder.mkdir(parents=True)
-        (folder / "output_code.py").write_text(TRITON_SOURCE)
+        (folder / "output_code.py").write_text(TRITON_SOURCE, encoding="utf-8")
     result = read_artefacts("", [str(tmp_path / "t.json")])
     assert "triton_poi_fused_add_relu_0" in result.origins
     assert result.notes == [
@@ -410,7 +412,7 @@ def test_no_damage_of_an_artefact_breaks_the_reader(file: Path, tmp_path: Path) 
     copy.parent.mkdir()
     for at in range(0, len(text), max(1, len(text) // 40)):
         for damaged in (text[:at], text[:at] + text[at + 50 :], text[:at] + "\0]}\n\t" + text[at:]):
-            copy.write_text(damaged)
+            copy.write_text(damaged, encoding="utf-8")
             result = read_artefacts(str(tmp_path), [])
             assert not result.notes
             assert all(isinstance(line, CodeLine) for one in result.origins.values() for line in one.lines)

@@ -204,7 +204,7 @@ COUNTED = (
 @for_files("name", COUNTED)
 def test_every_series_is_summed_up(name: str, corpus_cache: Path) -> None:
     """Each series of each counter has a row with its samples, least and greatest value as in the file."""
-    whole = json.loads(file(name).read_text())
+    whole = json.loads(file(name).read_text(encoding="utf-8"))
     events = whole["traceEvents"] if isinstance(whole, dict) else whole
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     for event in events:

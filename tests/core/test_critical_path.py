@@ -55,7 +55,7 @@ def trace_of_events(events: Events, folder: Path) -> Trace:
 def written(events: Events, folder: Path) -> Trace:
     """Return a trace whose file is there, so that arguments can be read from it."""
     folder.mkdir(exist_ok=True)
-    (folder / "t.json").write_text(json.dumps({"traceEvents": events}))
+    (folder / "t.json").write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
     return open_trace(folder / "t.json", index_dir=folder / "index")
 
 
@@ -194,7 +194,7 @@ def two_ranks(tmp_path: Path) -> Trace:
         ]
         info = {"rank": rank, "world_size": 2}
         (tmp_path / f"rank{rank}.json").write_text(
-            json.dumps({"distributedInfo": info, "traceEvents": events})
+            json.dumps({"distributedInfo": info, "traceEvents": events}), encoding="utf-8"
         )
     return open_trace(tmp_path, index_dir=tmp_path / "index")
 

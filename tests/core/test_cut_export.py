@@ -118,7 +118,7 @@ def test_a_cut_copies_events_as_they_stand(name: str, corpus_cache: Path, tmp_pa
 
 def small(tmp_path: Path, events: list[Any], **envelope: Any) -> Trace:
     path = tmp_path / "source.json"
-    path.write_text(json.dumps({**envelope, "traceEvents": events}))
+    path.write_text(json.dumps({**envelope, "traceEvents": events}), encoding="utf-8")
     return open_trace([path], index_dir=tmp_path / "source.index")
 
 
@@ -219,7 +219,8 @@ def test_broken_text_becomes_valid_json(tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
     path.write_text(
         '{"traceEvents": [{"ph":"X","pid":1,"tid":1,"name":"a","ts":5533068085235803.188,"dur":1,'
-        '"args":{"x":NaN}},\n{"ph":"X","pid":1,"tid":1,"name":"b\nc","ts":5533068085235805.001,"dur":2}]}'
+        '"args":{"x":NaN}},\n{"ph":"X","pid":1,"tid":1,"name":"b\nc","ts":5533068085235805.001,"dur":2}]}',
+        encoding="utf-8",
     )
     trace = open_trace([path], index_dir=tmp_path / "source.index")
     again(tmp_path, trace, *trace.span)

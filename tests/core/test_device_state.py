@@ -69,7 +69,7 @@ def open_ranks(
                 events.append(complete(at, 50, "Memcpy HtoD", "gpu_memcpy", pid=0, tid=8))
         info = {"rank": rank} | ({} if world is None else {"world_size": world})
         text = json.dumps({"distributedInfo": info, "traceEvents": events})
-        (folder / f"rank{rank}.json").write_text(text)
+        (folder / f"rank{rank}.json").write_text(text, encoding="utf-8")
     paths = sorted(folder.glob("rank*.json"))
     return open_trace(paths, index_dir=folder / "index")
 

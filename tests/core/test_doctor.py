@@ -318,7 +318,7 @@ def test_every_rule_has_its_two_traces() -> None:
 )
 def test_counts_of_the_reader_are_said(name: str, count: int, tmp_path: Path) -> None:
     """What only the reader can count becomes a finding, and events that no term counts are an error."""
-    (tmp_path / "t.json").write_text(text_of(S))
+    (tmp_path / "t.json").write_text(text_of(S), encoding="utf-8")
     trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
     read_report = trace.indexes[0].read_report
     rule = {"events": "event-sum"}.get(name, name.replace("_", "-"))
@@ -522,8 +522,8 @@ def test_the_exit_code_is_for_ci(tmp_path: Path, capsys: pytest.CaptureFixture[s
     cache = ["--index-dir", str(tmp_path / "index")]
     paths = {"sound": S, "note": without(S, "python_function"), "warning": [*S, begin(1, tid=9)]}
     for name, events in paths.items():
-        (tmp_path / f"{name}.json").write_text(text_of(events))
-    (tmp_path / "none.json").write_text("<html>")
+        (tmp_path / f"{name}.json").write_text(text_of(events), encoding="utf-8")
+    (tmp_path / "none.json").write_text("<html>", encoding="utf-8")
 
     def code(name: str, *more: str) -> int:
         return main(["doctor", str(tmp_path / f"{name}.json"), *more, *cache])

@@ -165,7 +165,7 @@ def test_peaks_have_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert (peak_of(device, memory_gb) or {}).get("gbs") == gbs, device
     assert (peak_of("AMD Instinct MI250X", 68.0) or {})["matrix"]["bf16"] == 191.5
     (tmp_path / "tracelane").mkdir()
-    (tmp_path / "tracelane/config.toml").write_text('[peaks."NVIDIA H200"]\ngbs = 7\n')
+    (tmp_path / "tracelane/config.toml").write_text('[peaks."NVIDIA H200"]\ngbs = 7\n', encoding="utf-8")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     peaks.cache_clear()
     assert (peak_of("NVIDIA H200", 141.0) or {})["gbs"] == 7
@@ -181,7 +181,7 @@ def test_a_plot_and_what_is_above_the_peak(tmp_path: Path) -> None:
         complete(20, 10, "k", "kernel", pid=0, tid=7, args={"correlation": 1}),
     ]
     document = {"deviceProperties": [{"name": "NVIDIA H200"}], "traceEvents": events}
-    (tmp_path / "t.json").write_text(json.dumps(document))
+    (tmp_path / "t.json").write_text(json.dumps(document), encoding="utf-8")
     tables = analyse_efficiency(Scope(open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")))
     (row,) = tables["efficiency"].rows()
     assert row["above_peak"] and row["peak_share"] > 10

@@ -197,7 +197,7 @@ def overlay(tmp_path: Path) -> Overlay:
     lines = ["timestamp,power.draw [W]"]
     lines += [f"{BASE_S + second + 1}.000,{watts}" for second, watts in enumerate(WATTS)]
     log = tmp_path / "power.csv"
-    log.write_text("\n".join(lines) + "\n")
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     trace_with_log = open_overlay(trace_of(tmp_path / "t"), [log], LogOptions("UTC", 0.0, {}))
     assert trace_with_log.placed[0].proposal.device_of
     return trace_with_log

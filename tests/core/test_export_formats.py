@@ -213,7 +213,7 @@ def test_perfetto_has_what_overlaps_on_threads_too(tmp_path: Path) -> None:
     ]
     events += [{"ph": "X", "name": "big", "pid": 5, "tid": tid, "ts": 1, "dur": 1} for tid in (1 << 60, -7)]
     path = tmp_path / "overlap.json"
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     write_perfetto(Scope(trace), tmp_path / "out.pftrace")
     trace.close()
@@ -295,7 +295,7 @@ def test_overlapping_slices_get_tracks_of_their_own(tmp_path: Path) -> None:
     ]
     events = [{"ph": "X", "name": n, "pid": 1, "tid": 1, "ts": ts, "dur": dur} for n, ts, dur in spans]
     path = tmp_path / "overlap.json"
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     tracks = list(tracks_of(Scope(trace)))
     for track in tracks:
@@ -445,10 +445,16 @@ def test_the_command_writes_every_format(tmp_path: Path) -> None:
         assert out.stat().st_size > 100
     assert (tmp_path / "out.json").read_bytes() == path.read_bytes()
     assert gzip.decompress((tmp_path / "out.json.gz").read_bytes()) == path.read_bytes()
-    assert "main;ProfilerStep#*;aten::linear;launch 20000" in (tmp_path / "out.folded").read_text()
+    assert "main;ProfilerStep#*;aten::linear;launch 20000" in (tmp_path / "out.folded").read_text(
+        encoding="utf-8"
+    )
     part = tmp_path / "part.json"
     assert tracelane_here("export", str(path), "-o", str(part), "--step", "1").returncode == 0
-    names = [event["name"] for event in json.loads(part.read_text())["traceEvents"] if event["ph"] == "X"]
+    names = [
+        event["name"]
+        for event in json.loads(part.read_text(encoding="utf-8"))["traceEvents"]
+        if event["ph"] == "X"
+    ]
     assert "ProfilerStep#1" in names and "ProfilerStep#0" not in names
     if has_duckdb():
         assert tracelane_here("export", str(path), "-o", str(tmp_path / "a.parquet")).returncode == 0
@@ -457,7 +463,7 @@ def test_the_command_writes_every_format(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     """An unknown ending, a file that is there, and a folder that is not end with a line and no file."""
     path = str(small_file(tmp_path))
-    (tmp_path / "there.html").write_text("mine")
+    (tmp_path / "there.html").write_text("mine", encoding="utf-8")
     for out, code, words in (
         ("x.docx", 64, "must end with"),
         ("there.html", 64, "is there already"),
@@ -465,7 +471,7 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     ):
         done = tracelane_here("export", path, "-o", str(tmp_path / out))
         assert done.returncode == code and words in done.stderr and done.stderr.count("\n") == 1
-    assert (tmp_path / "there.html").read_text() == "mine"
+    assert (tmp_path / "there.html").read_text(encoding="utf-8") == "mine"
 
 
 def test_numbers_of_protobuf() -> None:

@@ -198,7 +198,7 @@ def test_kept_beside_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (file,) = (tmp_path / "derived").iterdir()
     assert saved_findings(Scope(trace, (0, 50_000))) != report
     assert list((tmp_path / "derived").iterdir()) == [file]
-    file.write_text("{}")
+    file.write_text("{}", encoding="utf-8")
     assert stored_findings(scope) is None
     assert saved_findings(scope) == report == stored_findings(scope)
     monkeypatch.setattr(cached, "code_hash", lambda: "other")
@@ -208,7 +208,7 @@ def test_kept_beside_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_not_kept_where_nothing_can_be_written(tmp_path: Path) -> None:
     """Where the index's folder takes no file, findings are found again, without a word."""
     trace = trace_of([kernel(0, 100)], tmp_path)
-    (tmp_path / "derived").write_text("in the way")
+    (tmp_path / "derived").write_text("in the way", encoding="utf-8")
     assert saved_findings(Scope(trace)).findings
 
 

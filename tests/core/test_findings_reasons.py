@@ -83,7 +83,7 @@ def test_what_helps_where_events_could_not_be_read(tmp_path: Path) -> None:
         str(one).replace("'", '"') if one.get("cat") != "kernel" else '{"ph" "X"}' for one in events
     )
     file = tmp_path / "t.json"
-    file.write_text('{"traceEvents": [\n' + lines + "\n]}")
+    file.write_text('{"traceEvents": [\n' + lines + "\n]}", encoding="utf-8")
     report = findings(Scope(open_trace(file, index_dir=tmp_path / "index")))
     (finding,) = [one for one in report.findings if one.rule == "lost-kernels"]
     assert finding.helps.startswith("12 events of the file could not be read")

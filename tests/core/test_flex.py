@@ -136,7 +136,7 @@ def jobs_of_ranks(folder: Path, ranks: dict[int, int]) -> Path:
                     begin(at + ts, name=name, pid=rank, tid=tid, attr=attr),
                     end(at + ts + dur, pid=rank, tid=tid),
                 ]
-        (folder / f"p-{rank}-job-4.json").write_text(json.dumps(events))
+        (folder / f"p-{rank}-job-4.json").write_text(json.dumps(events), encoding="utf-8")
     return folder
 
 
@@ -177,11 +177,11 @@ def test_counters_of_cycles_are_numbers(tmp_path: Path) -> None:
 def ranks_in_one_file(path: Path, ranks: dict[int, int], *, documents: bool = False) -> Trace:
     """Write the job traces of ranks, each so many µs late, into one file: one array, or one after another."""
     folder = jobs_of_ranks(path / "jobs", ranks)
-    parts = [json.loads((folder / f"p-{rank}-job-4.json").read_text()) for rank in ranks]
+    parts = [json.loads((folder / f"p-{rank}-job-4.json").read_text(encoding="utf-8")) for rank in ranks]
     whole = (
         "\n".join(map(json.dumps, parts)) if documents else json.dumps([e for part in parts for e in part])
     )
-    (path / "all.json").write_text(whole)
+    (path / "all.json").write_text(whole, encoding="utf-8")
     return open_trace([path / "all.json"], index_dir=path / "i")
 
 
@@ -244,8 +244,10 @@ def test_what_the_host_does_is_judged(
 @needs(CORPUS)
 def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
     """The public sample as two pids: each has the times of the sample, and nobody is said to wait."""
-    job = json.loads((CORPUS / "aiu" / "sample_flex_3062_job_4.json").read_text())
-    (tmp_path / "two.json").write_text(json.dumps([event | {"pid": pid} for pid in (0, 1) for event in job]))
+    job = json.loads((CORPUS / "aiu" / "sample_flex_3062_job_4.json").read_text(encoding="utf-8"))
+    (tmp_path / "two.json").write_text(
+        json.dumps([event | {"pid": pid} for pid in (0, 1) for event in job]), encoding="utf-8"
+    )
     trace = open_trace([tmp_path / "two.json"], index_dir=tmp_path / "i")
     rows = list(analyse_ranks(Scope(trace))["ranks"].rows())
     sample = open_trace([CORPUS / "aiu" / "sample_flex_3062_job_4.json"], index_dir=tmp_path / "i")
@@ -261,9 +263,11 @@ def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
 def test_ranks_of_one_file_have_clocks_of_their_own(tmp_path: Path) -> None:
     """Where the clock of a rank is off by seconds its collectives tell so, and the late rank is named."""
     folder = jobs_of_ranks(tmp_path / "jobs", {0: 0, 2: 60, 7: 10})
-    events = [event for path in sorted(folder.iterdir()) for event in json.loads(path.read_text())]
+    events = [
+        event for path in sorted(folder.iterdir()) for event in json.loads(path.read_text(encoding="utf-8"))
+    ]
     moved = [event | {"ts": event["ts"] + (5_000_000 if event["pid"] == 7 else 0)} for event in events]
-    (tmp_path / "all.json").write_text(json.dumps(moved))
+    (tmp_path / "all.json").write_text(json.dumps(moved), encoding="utf-8")
     trace = open_trace([tmp_path / "all.json"], index_dir=tmp_path / "i")
     assert dict(trace.clocks.offsets) == {(0, "7"): -5_000_000_000}
     assert trace.opening_span == trace.span and trace.span[1] - trace.span[0] == 7_000_000
@@ -315,7 +319,7 @@ def test_a_second_late_rank_is_named(tmp_path: Path) -> None:
         folder = jobs_of_ranks(tmp_path / str(number) / "jobs", dict.fromkeys(late, 0))
         for rank in late:
             path = folder / f"p-{rank}-job-4.json"
-            events = json.loads(path.read_text())
+            events = json.loads(path.read_text(encoding="utf-8"))
             for event in events:
                 turn = int(event["ts"]) // 4000  # in the first two jobs rank 1 is late, in the others rank 2
                 if (
@@ -324,7 +328,7 @@ def test_a_second_late_rank_is_named(tmp_path: Path) -> None:
                     and rank == 1 + turn
                 ):
                     event["ts"] += late[rank]
-            path.write_text(json.dumps(events))
+            path.write_text(json.dumps(events), encoding="utf-8")
         trace = open_trace([folder], index_dir=tmp_path / "i")
         (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
         texts.append(finding.text)
@@ -365,7 +369,7 @@ def job_stamps(*more: list[Event], exec_us: float | None = None) -> list[Event]:
 
 def opened(path: Path, events: list[Event]) -> Trace:
     path.mkdir(exist_ok=True)
-    (path / "p-0-job-1.json").write_text(json.dumps(events))
+    (path / "p-0-job-1.json").write_text(json.dumps(events), encoding="utf-8")
     return open_trace(path / "p-0-job-1.json", index_dir=path / "index")
 
 
@@ -443,7 +447,10 @@ def test_ranks_whose_pids_are_all_0(tmp_path: Path) -> None:
     """Each process counts its devices from 0: the names of their files tell the ranks, where those differ."""
     folder = jobs_of_ranks(tmp_path / "jobs", {3: 0, 5: 60, 6: 10})
     for path in folder.iterdir():
-        path.write_text(json.dumps([event | {"pid": 0} for event in json.loads(path.read_text())]))
+        path.write_text(
+            json.dumps([event | {"pid": 0} for event in json.loads(path.read_text(encoding="utf-8"))]),
+            encoding="utf-8",
+        )
     trace = open_trace([folder], index_dir=tmp_path / "i")
     assert [trace.rank(source) for source in range(3)] == [3, 5, 6]
     trace.close()

@@ -79,7 +79,7 @@ def test_what_is_indexed_is_there_at_once(tmp_path: Path) -> None:
 def test_what_is_no_trace_is_passed_by(tmp_path: Path, text: str, why: str) -> None:
     """In a folder a file that is no trace is named, and the others open."""
     folder = rank_files(tmp_path / "run", 3)
-    (folder / "rank1.json").write_text(text)
+    (folder / "rank1.json").write_text(text, encoding="utf-8")
     gathering = done(begun(folder, index_dir=tmp_path / "index"))
     assert [gathering.members[number].rank for number in sorted(gathering.ready)] == [0, 2]
     trace = trace_of_opened(gathering.all())
@@ -92,7 +92,7 @@ def test_where_nothing_is_a_trace(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     for rank in range(2):
-        (folder / f"rank{rank}.json").write_text('{"a": "x", "b": ')
+        (folder / f"rank{rank}.json").write_text('{"a": "x", "b": ', encoding="utf-8")
     with pytest.raises(UnreadableError, match="no trace events"):
         done(begun(folder, index_dir=tmp_path / "index")).all()
 
@@ -100,7 +100,7 @@ def test_where_nothing_is_a_trace(tmp_path: Path) -> None:
 def test_what_was_named_must_be_there(tmp_path: Path) -> None:
     """A file that was named and cannot be opened is an error at once, before any process starts."""
     rank_files(tmp_path, 2)
-    (tmp_path / "rank1.json").write_text("<html>")
+    (tmp_path / "rank1.json").write_text("<html>", encoding="utf-8")
     before = set(children_of(os.getpid()))
     with pytest.raises(TracelaneError, match=r"rank1\.json"):
         begun(tmp_path / "rank0.json", tmp_path / "rank1.json", index_dir=tmp_path / "index")
@@ -157,7 +157,10 @@ def test_clocks_stand_as_stamped(tmp_path: Path, first: int) -> None:
     bases = (1_700_000_000_000_000_000, 1_700_000_000_000_500_000, 1_700_000_000_000_200_000)
     for rank, base in enumerate(bases):
         path = rank_file(folder, rank, 3, begin_us=100.0 + rank)
-        path.write_text(json.dumps({**json.loads(path.read_text()), "baseTimeNanoseconds": base}))
+        path.write_text(
+            json.dumps({**json.loads(path.read_text(encoding="utf-8")), "baseTimeNanoseconds": base}),
+            encoding="utf-8",
+        )
     gathering = done(begun(folder, index_dir=tmp_path / "index"))
     clocks = partial(gathering, first).clocks
     assert [clocks.offset(source) for source in range(3)] == [base - bases[first] for base in bases]

@@ -174,7 +174,9 @@ KERNEL = "/tmp/torchinductor_jane/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle
 def trace(tmp_path: Path) -> Trace:
     """A trace of host `build-7`, taken by jane, whose file torch named."""
     path = tmp_path / "build-7_1234.1781947844789580072.pt.trace.json"
-    path.write_text(json.dumps({"host_name": "build-7", "tw_user": "jane_d", "traceEvents": events()}))
+    path.write_text(
+        json.dumps({"host_name": "build-7", "tw_user": "jane_d", "traceEvents": events()}), encoding="utf-8"
+    )
     return open_trace(path, index_dir=tmp_path / "index")
 
 

@@ -39,7 +39,7 @@ DECODING = "~~~~ Ideal/Total Cycles ~~~~\nmm-BMM_1-opCatBmm_fp16 550\nadd-opCatB
 )
 def test_tables_of_a_log_are_read(text: str, cycles: dict[str, set[int]], tmp_path: Path) -> None:
     """A line of a table is a kernel without its category; preloads and sums are none."""
-    (tmp_path / "log.txt").write_text(text)
+    (tmp_path / "log.txt").write_text(text, encoding="utf-8")
     assert read_ideal_cycles(tmp_path / "log.txt").of_call == cycles
 
 
@@ -59,7 +59,7 @@ def test_a_cache_folder_of_inductor_is_read(tmp_path: Path) -> None:
     }.items():
         folder = tmp_path / "inductor-spyre" / name / "perf"
         folder.mkdir(parents=True)
-        (folder / "ideal_cycles.json").write_text(json.dumps(entries))
+        (folder / "ideal_cycles.json").write_text(json.dumps(entries), encoding="utf-8")
     assert read_ideal_cycles(tmp_path).of_call == {"sdsc_fused_mm_0": {7}, "sdsc_fused_mm_1": {9}}
 
 
@@ -77,11 +77,11 @@ def test_what_cannot_be_read_is_named_and_the_others_are_read(tmp_path: Path) ->
         path = folder / name / "perf" / "ideal_cycles.json"
         path.parent.mkdir(parents=True)
         if text is not None:
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
         elif name == "pipe":
             os.mkfifo(path)
         else:
-            (tmp_path / "other.json").write_text('[{"ideal_cycles": 3}]')
+            (tmp_path / "other.json").write_text('[{"ideal_cycles": 3}]', encoding="utf-8")
             path.symlink_to(tmp_path / "other.json")
     ideal = read_ideal_cycles(tmp_path / "cache")
     assert ideal.of_call == {"good": {7}, "long": {5}}
@@ -107,7 +107,7 @@ def test_share_is_of_all_calls_of_a_name(tmp_path: Path) -> None:
         complete(10, 6, "mm-BMM_1 Cmpt Exec", "kernel", tid=9),
         complete(20, 5, "other", "kernel", tid=9),
     ]
-    (tmp_path / "log.txt").write_text(PREFILL + END)
+    (tmp_path / "log.txt").write_text(PREFILL + END, encoding="utf-8")
     scope = Scope(trace_of("t.json", index_of(events, tmp_path)))
     for mhz, share, notes in (("", 0.25, 1), ("@550", 0.5, 1), ("@100.0", 2.75, 2)):
         table = analyse_kernels(scope, column=[f"ideal:{tmp_path / 'log.txt'}{mhz}"])["kernels"]
@@ -119,7 +119,7 @@ def test_share_is_of_all_calls_of_a_name(tmp_path: Path) -> None:
 @needs(CORPUS)
 def test_kernels_of_a_job_trace_have_a_share(tmp_path: Path) -> None:
     """convolution_1 of the public job trace lasts 35.664 µs and needs 12,544 cycles."""
-    (tmp_path / "log.txt").write_text(PREFILL + END)
+    (tmp_path / "log.txt").write_text(PREFILL + END, encoding="utf-8")
     trace = open_trace(CORPUS / "aiu" / "sample_flex_3062_job_4.json", index_dir=tmp_path)
     table = analyse_kernels(Scope(trace), column=[f"ideal:{tmp_path / 'log.txt'}"])["kernels"]
     shares = {row["name"]: row["pt_share"] for row in table.rows()}

@@ -34,7 +34,7 @@ EVENT = '{{"ph":"X","cat":"cpu_op","name":"op{0}","pid":1,"tid":{1},"ts":{2},"du
 def trace_file(folder: Path, count: int, padding: int = 0) -> Path:
     path = folder / "t.json"
     events = ",\n".join(EVENT.format(n % 50, n % 4, 7 * n, " " * padding) for n in range(count))
-    path.write_text(f'{{"traceEvents":[\n{events}\n]}}')
+    path.write_text(f'{{"traceEvents":[\n{events}\n]}}', encoding="utf-8")
     return path
 
 
@@ -123,7 +123,7 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """What is no trace is refused as it would be here; a process that vanishes is told, never waited for."""
     monkeypatch.setattr(indexing, "WORTH_IT", 100)
     path = tmp_path / "no.json"
-    path.write_text('{"broken": ' + " " * 1000)
+    path.write_text('{"broken": ' + " " * 1000, encoding="utf-8")
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
         ingest_index(open_source(path), IndexOptions(tmp_path))
     source, location = source_and_location(trace_file(tmp_path, 500), tmp_path)
@@ -256,12 +256,12 @@ def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path)
 def test_protocol(tmp_path: Path) -> None:
     """Each line is a JSON object; the first says ready, then the last of each file what has become of it."""
     no_trace = tmp_path / "no.json"
-    no_trace.write_text('{"broken": ')
+    no_trace.write_text('{"broken": ', encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", indexing.MODULE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
     )
     assert process.stdin is not None and process.stdout is not None
 

@@ -365,7 +365,7 @@ MS = 1_000_000
 
 def log_of_csv(tmp_path: Path, text: str) -> TelemetryLog:
     path = tmp_path / "log.csv"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return open_log(path)
 
 

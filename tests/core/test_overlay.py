@@ -146,7 +146,7 @@ def test_clocks_move_the_lanes(overlay: Overlay) -> None:
 
 def test_a_reading_is_the_logs_line(overlay: Overlay, demo: Path) -> None:
     """The value at a time is the one in the line whose interval holds it; the time lies in the interval."""
-    lines = (demo / "aiu-smi.log").read_text().splitlines()
+    lines = (demo / "aiu-smi.log").read_text(encoding="utf-8").splitlines()
     start, end = overlay.opening_span
     power = [lane for _, lane, metric in overlay.metrics() if metric.column.name == "pwr"]
     assert power
@@ -173,7 +173,7 @@ def test_a_card_given_to_a_process(demo: Path, trace: Trace) -> None:
 
 def test_what_is_no_log(demo: Path, trace: Trace) -> None:
     """A trace or text is no log, and says so."""
-    (demo / "words.txt").write_text("nothing to see\n")
+    (demo / "words.txt").write_text("nothing to see\n", encoding="utf-8")
     for name in ("rank0.pt.trace.json", "words.txt"):
         with pytest.raises(UnreadableError, match=name):
             open_overlay(trace, [demo / name], LogOptions())
@@ -181,8 +181,10 @@ def test_what_is_no_log(demo: Path, trace: Trace) -> None:
 
 def test_logs_beside_a_trace(demo: Path, trace: Trace) -> None:
     """Only files that begin as aiu-smi's logs do are offered."""
-    (demo / "other.csv").write_text("timestamp,power.draw [W]\n2026/06/22 10:15:13.000,12\n")
-    (demo / "note.txt").write_text("# a note\n")
+    (demo / "other.csv").write_text(
+        "timestamp,power.draw [W]\n2026/06/22 10:15:13.000,12\n", encoding="utf-8"
+    )
+    (demo / "note.txt").write_text("# a note\n", encoding="utf-8")
     assert nearby_logs(trace) == [demo / "aiu-smi.log"]
 
 

@@ -409,7 +409,7 @@ Case = tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]
 def cases() -> Iterator[Case]:
     """Yield name, trace, compared columns and expected rows of each test whose output has such columns."""
     file = FOLDER / "tests.py"
-    for node in ast.walk(ast.parse(file.read_text())) if file.is_file() else ():
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if file.is_file() else ():
         if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test_"):
             continue
         calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
@@ -422,7 +422,7 @@ def cases() -> Iterator[Case]:
         rows = list(csv.DictReader(lines, skipinitialspace=True))
         columns = next((keys for keys in EXPECTED if {*keys} <= rows[0].keys()), None)
         if ast.unparse(trace).startswith("Path("):
-            text = (FOLDER / text).read_text() if text.endswith(".textproto") else ""
+            text = (FOLDER / text).read_text(encoding="utf-8") if text.endswith(".textproto") else ""
         if text and columns and rows[0].get("value", "0").replace(".", "").isdigit():
             yield node.name, text, columns, [tuple(row[key] for key in columns) for row in rows]
 

@@ -40,7 +40,7 @@ SOMEBODY = 54321
 @pytest.fixture
 def trace_file(tmp_path: Path) -> Path:
     path = tmp_path / "trace.json"
-    path.write_text(json.dumps([complete(10 * n, 5, f"op{n % 3}") for n in range(40)]))
+    path.write_text(json.dumps([complete(10 * n, 5, f"op{n % 3}") for n in range(40)]), encoding="utf-8")
     return path
 
 
@@ -185,7 +185,7 @@ def test_what_is_planted_in_the_place_of_marks_is_not_read(
     assert path is not None
     make_private_folder(path.parent)
     target = tmp_path / "target"
-    target.write_text('{"marks": []}')
+    target.write_text('{"marks": []}', encoding="utf-8")
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
@@ -196,7 +196,7 @@ def test_what_is_planted_in_the_place_of_marks_is_not_read(
         read_marks(path)
     if kind == "link":
         write_marks(path, [Mark(1, 2)])
-        assert read_marks(path) == (Mark(1, 2),) and target.read_text() == '{"marks": []}'
+        assert read_marks(path) == (Mark(1, 2),) and target.read_text(encoding="utf-8") == '{"marks": []}'
 
 
 @pytest.mark.usefixtures("_umask")
@@ -214,7 +214,9 @@ def test_marks_are_for_their_owner_alone(trace_file: Path, tmp_path: Path) -> No
 
 def test_marks_that_a_user_names_may_be_anybodys(tmp_path: Path) -> None:
     """Marks to import may be a link to somebody else's file; a pipe or device is refused at once."""
-    (tmp_path / "marks.json").write_text('{"marks": [{"start_ns": 5, "end_ns": 9, "text": "a"}]}')
+    (tmp_path / "marks.json").write_text(
+        '{"marks": [{"start_ns": 5, "end_ns": 9, "text": "a"}]}', encoding="utf-8"
+    )
     if os.geteuid() == 0:
         os.chown(tmp_path / "marks.json", SOMEBODY, SOMEBODY)
     (tmp_path / "link").symlink_to("marks.json")

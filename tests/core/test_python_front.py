@@ -42,14 +42,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenedTrace]:
 
 def test_importing_loads_nothing() -> None:
     """`import tracelane` loads no other package and none of its own rooms."""
-    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_running_the_package_is_the_command() -> None:
     """`python -m tracelane --version` says what `tracelane --version` says, the version first."""
     done = subprocess.run(
-        [sys.executable, "-m", "tracelane", "--version"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tracelane", "--version"], capture_output=True, encoding="utf-8", check=True
     )
     assert done.stdout.splitlines()[0] == f"tracelane {tracelane.__version__}"
 
@@ -116,7 +116,7 @@ def test_long_slices_keep_their_length(tmp_path: Path) -> None:
     """A slice longer than 2**32 ns has its whole length, in every library's columns."""
     events = [{"ph": "X", "name": "long", "pid": 1, "tid": 1, "ts": 10**12, "dur": 9_000_000_000.125}]
     path = tmp_path / "long.json"
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     with tracelane.open(path, index_dir=tmp_path / "index") as opened:
         table = opened.slices()
         assert table["duration_ns"].tolist() == [9_000_000_000_125]
@@ -357,5 +357,5 @@ print([name for name in ("numpy", "orjson", "textual", "rich") if name in sys.mo
 
 def test_what_is_needed_to_start_one_loads_nothing_heavy() -> None:
     """Finding a file's source and place, and starting the process, need no numpy."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == "[]"

@@ -102,7 +102,10 @@ def test_what_another_process_reads_stays(tmp_path: Path) -> None:
     read, idle, new = (write_slices(tmp_path / f"{name}.json") for name in ("read", "idle", "new"))
     size = indexed(read, idle)
     reader = subprocess.Popen(
-        [sys.executable, "-c", READER, str(read)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", READER, str(read)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
     )
     assert reader.stdout is not None and reader.stdout.readline() == "open\n"
     age("read.json", "idle.json")
@@ -159,7 +162,7 @@ def test_processes_that_make_room_for_each_other_all_get_their_traces(tmp_path: 
             [sys.executable, "-c", WORKER, str(limit), str(seed), *map(str, paths)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         )
         for seed in range(4)
     ]

@@ -55,7 +55,8 @@ def ranks_of(folder: Path, *of_rank: list[dict[str, Any]], world: int | None = N
     for rank, events in enumerate(of_rank):
         info = {"rank": rank, "world_size": world or len(of_rank)}
         (folder / f"rank{rank}.json").write_text(
-            json.dumps({"distributedInfo": info, "host_name": f"pod-{rank}", "traceEvents": events})
+            json.dumps({"distributedInfo": info, "host_name": f"pod-{rank}", "traceEvents": events}),
+            encoding="utf-8",
         )
     return of_trace(folder)
 
@@ -230,7 +231,7 @@ def written(
         if host_key:
             trace[host_key] = f"pod-{rank // 2}"
         name = f"run-TP-{rank % 2}-DP-{rank // 2}.json" if rank_in_name else f"rank{rank}.json"
-        (folder / name).write_text(json.dumps(trace))
+        (folder / name).write_text(json.dumps(trace), encoding="utf-8")
     opened = open_trace([folder], index_dir=folder / "index")
     return Scope(opened, clocks=opened.clocks)
 
@@ -453,7 +454,7 @@ def written_imbalance(folder: Path, late: int | None, count: int = 8, loading: S
                 events.append(complete(end - 960, 240, f"{LOADERS}#X.__next__", "user_annotation", pid=5))
         info = {"rank": rank, "world_size": count, "backend": "nccl"}
         text = json.dumps({"distributedInfo": info, "traceEvents": events})
-        (folder / f"rank{rank}.1700000000000.pt.trace.json").write_text(text)
+        (folder / f"rank{rank}.1700000000000.pt.trace.json").write_text(text, encoding="utf-8")
     return open_trace([folder], index_dir=folder / "index")
 
 
@@ -632,7 +633,7 @@ KEYS = ("name", "dtype", "bytes", "group_size", "pure_ns", "algbw", "busbw", "wa
 
 def reference_of(path: Path, key: str) -> Any:
     name = path.name.partition(".")[0]
-    return json.loads((GOLDENS / "efficiency" / f"{name}.json").read_text())[key]
+    return json.loads((GOLDENS / "efficiency" / f"{name}.json").read_text(encoding="utf-8"))[key]
 
 
 def collectives(path: Path, **more: Any) -> list[dict[str, Any]]:
@@ -693,12 +694,16 @@ def test_sizes_in_names(joined: bool, tmp_path: Path) -> None:
     """
     folder = jobs_of_ranks(tmp_path / "jobs", {3: 0, 5: 60})
     for path in folder.iterdir():
-        text = path.read_text().replace("SenRdmaSend_1 ", "SenRdmaSend_1 [4096B] ")
-        path.write_text(text.replace("SenRdmaRecv_0 ", "SenRdmaRecv_0 [512B] "))
+        text = path.read_text(encoding="utf-8").replace("SenRdmaSend_1 ", "SenRdmaSend_1 [4096B] ")
+        path.write_text(text.replace("SenRdmaRecv_0 ", "SenRdmaRecv_0 [512B] "), encoding="utf-8")
     if joined:
-        events = [event for path in sorted(folder.iterdir()) for event in json.loads(path.read_text())]
+        events = [
+            event
+            for path in sorted(folder.iterdir())
+            for event in json.loads(path.read_text(encoding="utf-8"))
+        ]
         folder = tmp_path / "joined.json"
-        folder.write_text(json.dumps(events))
+        folder.write_text(json.dumps(events), encoding="utf-8")
     rows = collectives(folder, index_dir=tmp_path / "i")
     assert [row["bytes"] for row in rows] == [4096] * 4
     assert all(row["algbw"] == row["busbw"] == 4096 / row["pure_ns"] for row in rows)

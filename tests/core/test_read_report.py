@@ -100,7 +100,7 @@ def test_counter_values_in_quotes(decoder: Literal["native", "python"], tmp_path
     values = ["1", " 2.5 ", "-3e2", ".5", "", "abc", "0x10", "nan", "1_0", "١", None, True, [1], "7" * 400]
     path = tmp_path / "counters.json"
     events = [counter(at, "m", v=value, w=at) for at, value in enumerate(values)]
-    path.write_text(json.dumps([complete(0, 99), *events]))
+    path.write_text(json.dumps([complete(0, 99), *events]), encoding="utf-8")
     index = ingest_index(open_source(path), IndexOptions(tmp_path / "index", decoder=decoder))
     assert index.read_report["counter_events"] == len(values)
     samples = index.column("samples.value").tolist()
@@ -111,7 +111,7 @@ def test_repeated_event_arrays_are_said(tmp_path: Path) -> None:
     """Where traceEvents stands twice in one object, both are read and the second is pointed at."""
     path = tmp_path / "twice.json"
     part = json.dumps([complete(1, 2)])
-    path.write_text(f'{{"traceEvents": {part}, "x": 1, "traceEvents": {part}}}')
+    path.write_text(f'{{"traceEvents": {part}, "x": 1, "traceEvents": {part}}}', encoding="utf-8")
     index = ingest_index(open_source(path), IndexOptions(tmp_path / "index"))
     assert index.read_report["slices"] == 2
     (problem,) = index.problems
@@ -349,7 +349,7 @@ def test_on_opening(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The note is among the trace's, at first and from the kept index, in `info` and in what was read."""
     other_data = {"Application": "Acelyzer", "Settings": TORCH | {"overlap": "drop"}}
     path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": [complete(0, 5)], "otherData": other_data}))
+    path.write_text(json.dumps({"traceEvents": [complete(0, 5)], "otherData": other_data}), encoding="utf-8")
     for _ in range(2):
         trace = open_trace(path, index_dir=tmp_path / "index")
         assert [one for one in trace.sources[0].notes if OVERLAPS["drop"] in one]

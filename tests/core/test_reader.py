@@ -49,7 +49,7 @@ def write(folder: Path, text: str, name: str = "t.json") -> Path:
     if name.endswith(".gz"):
         path.write_bytes(gzip.compress(text.encode()))
     else:
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     return path
 
 
@@ -175,7 +175,7 @@ FILES = {
 def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: str) -> None:
     """Events, their order, arguments, counts, keys around them, problems and blocks are always the same."""
     path = write(tmp_path, FILES[form](events_text(1, 600)))
-    packed = write(tmp_path, path.read_text(), "t.json.gz")
+    packed = write(tmp_path, path.read_text(encoding="utf-8"), "t.json.gz")
     alone, parts = read_parts(path, ReadOptions(chunk_size=1 << 26))
     rows, block_rows = whole(parts), blocks(parts)
     for options in (
@@ -298,7 +298,7 @@ def test_a_file_that_grows_is_read_as_it_was(decoder: str, chunk_size: int, tmp_
         path = write(tmp_path, text[:cut])
         whole_file = whole(read_parts(path)[1])
         source = open_source(path)
-        path.write_text(text[:cut] + joined(texts) * 3)
+        path.write_text(text[:cut] + joined(texts) * 3, encoding="utf-8")
         with BatchStore(tmp_path) as store:
             with SourceReading(source, store, ReadOptions(decoder, 2, chunk_size)) as reading:
                 result = reading.read()

@@ -126,7 +126,7 @@ def test_metrics_begin_with_their_group(scope: Scope) -> None:
 
 def test_rows_load_nothing(tmp_path: Path) -> None:
     """All commands with their options are there before numpy is: help and completion are quick."""
-    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -41,7 +41,7 @@ def test_hyperfunctions_that_are_processes(tmp_path: Path) -> None:
     events = [metadata("process_name", pid, name=name) for pid, name in enumerate(names)]
     calls = ((0, 0, 30), (1, 0, 10), (2, 10, 20))
     events += [complete(start, length, "section", pid=pid, tid=1) for pid, start, length in calls]
-    (path := tmp_path / "a_chrome_tracing_report.json").write_text(json.dumps(events))
+    (path := tmp_path / "a_chrome_tracing_report.json").write_text(json.dumps(events), encoding="utf-8")
     table = sections(Scope(open_trace(path, index_dir=tmp_path / "index")), "hyperfunction")
     assert [row["hyperfunction"] for row in table.rows()] == [*names]
     assert table.totals == {"calls": 2, "total_ns": 30_000}
@@ -114,7 +114,8 @@ def test_other_traces(by: By, tmp_path: Path) -> None:
     """A trace without arguments or colours gives its calls alone; a scope without slices an empty table."""
     path = tmp_path / "t.json"
     path.write_text(
-        f"[{','.join(str(e) for e in [complete(0, 10, 'a'), complete(20, 5, 'a')])}]".replace("'", '"')
+        f"[{','.join(str(e) for e in [complete(0, 10, 'a'), complete(20, 5, 'a')])}]".replace("'", '"'),
+        encoding="utf-8",
     )
     trace = open_trace(path, index_dir=tmp_path / "index")
     assert not is_report(trace)

@@ -18,7 +18,9 @@ from tracelane.core.logs.log import TelemetryLog, open_log
 from tracelane.core.logs.telemetry_tables import describe
 
 FOLDER = CORPUS / "aiu_smi"
-PAIRS: list[dict[str, Any]] = json.loads((FOLDER / "PAIRS.json").read_text()) if FOLDER.is_dir() else []
+PAIRS: list[dict[str, Any]] = (
+    json.loads((FOLDER / "PAIRS.json").read_text(encoding="utf-8")) if FOLDER.is_dir() else []
+)
 SECOND = 1_000_000_000
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 HEADER = "ID,Date (YYYYMMDD),Time (HH:MM:SS),hostcpu %,pwr W,tempr C,busy %\n"
@@ -28,7 +30,7 @@ pairs = pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p["smi_log"][:5])
 
 
 def device_busy(pair: dict[str, Any], categories: tuple[str, ...] = DEVICE_CATEGORIES) -> tuple[I64, I64]:
-    trace = json.loads((CORPUS / "aiu" / "spyre_torch_profiler" / pair["trace"]).read_text())
+    trace = json.loads((CORPUS / "aiu" / "spyre_torch_profiler" / pair["trace"]).read_text(encoding="utf-8"))
     base = trace["baseTimeNanoseconds"]
     events = [
         (base + round(e["ts"] * 1000), base + round((e["ts"] + e["dur"]) * 1000))
@@ -74,7 +76,7 @@ def restamped(pair: dict[str, Any], folder: Path, zone: int, skew: float) -> Tel
     """Write the pair's log as a host of another zone with a clock that runs ahead would have."""
     true = iter(pair["row_true_utc_ns"])
     lines = []
-    for line in (FOLDER / pair["smi_log"]).read_text().splitlines():
+    for line in (FOLDER / pair["smi_log"]).read_text(encoding="utf-8").splitlines():
         if line[:1] not in "#I":
             local = datetime.fromtimestamp(next(true) / SECOND + zone + skew, UTC)
             if "," in line:
@@ -85,7 +87,7 @@ def restamped(pair: dict[str, Any], folder: Path, zone: int, skew: float) -> Tel
                 line = line[:4] + local.strftime("%Y%m%d  %H:%M:%S") + line[22:]
         lines.append(line)
     path = folder / "restamped.log"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return open_log(path)
 
 
@@ -115,7 +117,7 @@ def log_with(
             power = 20 + 50 * shares[i]
             lines.append(f"{card},{stamp:%Y%m%d,%H:%M:%S},1.0,{power:.1f},40.0,{100 * shares[i]:.0f}\n")
     path = folder / "made.csv"
-    path.write_text(HEADER + "".join(lines))
+    path.write_text(HEADER + "".join(lines), encoding="utf-8")
     return open_log(path)
 
 
@@ -292,7 +294,7 @@ def test_stamps_that_are_utc_have_no_zone(tmp_path: Path, since_1970: bool) -> N
         f"{begin + (i + 1) / 2:.3f},{share}\n" for i, share in enumerate(fine.reshape(-1, 500).mean(axis=1))
     )
     path = tmp_path / "log.csv"
-    path.write_text("timestamp,gpu_util (%)\n" + rows)
+    path.write_text("timestamp,gpu_util (%)\n" + rows, encoding="utf-8")
     proposal = propose(open_log(path), {"p": (starts, ends)}, (START, START + 30 * SECOND))
     assert proposal.utc_offset_s == pytest.approx(0 if since_1970 else -START / SECOND)
     assert abs(proposal.lag_s) <= 0.5

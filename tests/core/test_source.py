@@ -217,7 +217,7 @@ def test_files_of_other_profilers_say_what_converts_them(name: str, tmp_path: Pa
 def test_json_is_read_whatever_it_is_called(blanks: str, name: str, tmp_path: Path) -> None:
     """Blanks before it, and another tool's suffix, make no trace in JSON a foreign file."""
     for begin in ("[\n", '{"a":1,"traceEvents":['):
-        (tmp_path / name).write_text(blanks + begin)
+        (tmp_path / name).write_text(blanks + begin, encoding="utf-8")
         assert open_source(tmp_path / name).kind == "plain"
 
 

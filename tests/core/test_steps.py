@@ -511,7 +511,7 @@ def around(count: int, name: str, cat: str, begin: float = 0, dur: float = 6000)
 
 def opened(path: Path, events: Sequence[Event]) -> Trace:
     path.mkdir(exist_ok=True)
-    (path / "t.json").write_text(json.dumps(events))
+    (path / "t.json").write_text(json.dumps(events), encoding="utf-8")
     return open_trace(path / "t.json", index_dir=path / "index")
 
 

@@ -92,9 +92,9 @@ def test_columns_verify(index: Index) -> None:
 
 
 def damage_manifest(folder: Path) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["read_report"]["events"] = 99
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def damage_rows(folder: Path) -> None:
@@ -110,16 +110,16 @@ def truncate_column(folder: Path) -> None:
 
 
 def other_format(folder: Path) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["format"] = "0-x"
     manifest["checksum"] = checksum_of(manifest)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 DAMAGES = {
     "manifest gone": lambda folder: (folder / "manifest.json").unlink(),
-    "manifest cut": lambda folder: (folder / "manifest.json").write_text('{"format'),
-    "manifest no object": lambda folder: (folder / "manifest.json").write_text("[]"),
+    "manifest cut": lambda folder: (folder / "manifest.json").write_text('{"format', encoding="utf-8"),
+    "manifest no object": lambda folder: (folder / "manifest.json").write_text("[]", encoding="utf-8"),
     "manifest changed": damage_manifest,
     "row table changed": damage_rows,
     "column cut": truncate_column,

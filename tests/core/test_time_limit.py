@@ -103,7 +103,7 @@ def test_the_span_is_clamped_as_slices_are(pairs: str, tmp_path: Path) -> None:
     """What `info` says of the first and the last moment is what the lanes draw, also beyond the limit."""
     far = [event_text(phase, "1e19" if phase == "E" else "-1e19", dur="3e19") for phase in pairs]
     path = tmp_path / "t.json"
-    path.write_text(f"[{', '.join(far)}]")
+    path.write_text(f"[{', '.join(far)}]", encoding="utf-8")
     index = ingest_index(open_source(path), IndexOptions(index_dir=tmp_path / "index"))
     drawn = int(index.lanes["start"].min()), int(index.lanes["end"].max())
     assert (index.manifest["start_ns"], index.manifest["end_ns"]) == drawn == (-TIME_LIMIT, TIME_LIMIT)
@@ -135,7 +135,7 @@ def test_time_bases_of_any_size(tmp_path: Path, capsys: pytest.CaptureFixture[st
             facts = f'"baseTimeNanoseconds": {base if rank else -base}, "distributedInfo": {{"rank": {rank}}}'
             events = [event_text("X", WRITTEN["exponent"](at), "5", **collective) for at in (ns, 0)]
             text = f'{{{facts}, "traceEvents": [{", ".join(events)}]}}'
-            (folder / f"rank{rank}.json").write_text(text)
+            (folder / f"rank{rank}.json").write_text(text, encoding="utf-8")
         for command in ("info", "ranks", "view"):
             assert main([command, str(folder), "--index-dir", str(folder / "index")]) == 0, (base, command)
         trace = open_trace(folder, IndexOptions(index_dir=folder / "index"))
@@ -242,7 +242,7 @@ def test_a_negative_duration_is_never_written(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(lane_writer.LaneWriter, "_matched", reversed_durations)
     path = tmp_path / "t.json"
-    path.write_text("[" + event_text("X", "1", "2") + "]")
+    path.write_text("[" + event_text("X", "1", "2") + "]", encoding="utf-8")
     with pytest.raises(WrongIndexError, match=r"t\.json .*negative duration.*fault of tracelane.*report it"):
         ingest_index(open_source(path), IndexOptions(index_dir=tmp_path / "index", threads=1))
 
@@ -253,7 +253,7 @@ def test_wrong_values_of_a_new_index_are_no_damage(
 ) -> None:
     """Values that no index may hold are a fault of tracelane where it has just written them."""
     path = tmp_path / "t.json"
-    path.write_text("[" + event_text("X", "1", "2") + "]")
+    path.write_text("[" + event_text("X", "1", "2") + "]", encoding="utf-8")
     options = IndexOptions(index_dir=tmp_path / "index", threads=1)
     index = ingest_index(open_source(path), options)
     if not is_new:
@@ -383,7 +383,7 @@ def stretched(path: Path) -> int:
             event["dur"] = f"{length * factor}e-3"
     facts = {"distributedInfo": document.get("distributedInfo", {})} if isinstance(document, dict) else {}
     text = json.dumps({**facts, "traceEvents": events}, default=float)
-    path.with_name("long.json").write_text(text)
+    path.with_name("long.json").write_text(text, encoding="utf-8")
     return factor
 
 

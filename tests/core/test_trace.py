@@ -219,16 +219,16 @@ def test_folders_stand_for_their_traces(tmp_path: Path) -> None:
     folder.mkdir()
     for rank in range(2):
         event = {"ph": "X", "name": f"r{rank}", "pid": rank, "tid": 1, "ts": rank, "dur": 1}
-        (folder / f"rank{rank}.json").write_text(json.dumps([event]))
-    (folder / "notes.txt").write_text("no trace")
+        (folder / f"rank{rank}.json").write_text(json.dumps([event]), encoding="utf-8")
+    (folder / "notes.txt").write_text("no trace", encoding="utf-8")
     trace = open_trace(folder, index_dir=tmp_path / "cache")
     assert [Path(source.path).name for source in trace.sources] == ["rank0.json", "rank1.json"]
     assert len(trace.lanes) == 2
-    (folder / "config.json").write_text("{}")
+    (folder / "config.json").write_text("{}", encoding="utf-8")
     trace = open_trace(folder, index_dir=tmp_path / "cache")
     assert len(trace.sources) == 2 and "config.json" in trace.sources[0].notes[0]
     page = folder / "page.json"
-    page.write_text("<!DOCTYPE html><html></html>")
+    page.write_text("<!DOCTYPE html><html></html>", encoding="utf-8")
     assert len(open_trace(folder, index_dir=tmp_path / "cache").sources) == 2
     with pytest.raises(UnreadableError, match="page"):
         open_trace([folder, page], index_dir=tmp_path / "cache")
@@ -240,7 +240,9 @@ def test_folders_stand_for_their_traces(tmp_path: Path) -> None:
 def test_importing_core_is_cheap() -> None:
     """`import tracelane.core` loads neither numpy nor the front door."""
     code = "import sys, tracelane.core; print('numpy' in sys.modules, 'tracelane.core.trace' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    ).stdout
     assert said == "False False\n"
 
 

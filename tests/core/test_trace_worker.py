@@ -63,7 +63,7 @@ def test_a_process_answers_the_same(
         assert ask(Scope(trace)) == here
         (path,) = _stored_files(tmp_path)
         assert path.name.startswith(f"{question}-")
-        path.write_text(damage)
+        path.write_text(damage, encoding="utf-8")
     assert ask(Scope(trace)) == here
     monkeypatch.setattr(worker, "answers_of", _refuse)
     assert ask(Scope(trace)) == here
@@ -72,7 +72,7 @@ def test_a_process_answers_the_same(
 def test_a_process_is_asked_about_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held open of a trace's file is not sent along."""
     path = tmp_path / "a.json"
-    path.write_text(json.dumps({"traceEvents": launched(0, 5, 10, 90)}))
+    path.write_text(json.dumps({"traceEvents": launched(0, 5, 10, 90)}), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     expected = findings(Scope(trace))
     monkeypatch.setattr(cached, "LEAST_SLICES", 1)
@@ -97,7 +97,7 @@ def test_without_a_process(executable: str, large: Trace, monkeypatch: pytest.Mo
 def test_a_damaged_index(large: Trace) -> None:
     """What the process cannot open is told by it, and the answer is found here, in what is open already."""
     expected = findings(Scope(large))
-    (large.indexes[0].folder / MANIFEST).write_text("{")
+    (large.indexes[0].folder / MANIFEST).write_text("{", encoding="utf-8")
     assert findings_by_worker(Scope(large)) == expected
 
 

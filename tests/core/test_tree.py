@@ -219,7 +219,7 @@ def test_overlapping_and_recursive_calls(tmp_path: Path) -> None:
 
     events = [x("a", 0, 100), x("b", 10, 30), x("c", 30, 30), x("a", 70, 20), x("a", 75, 5), x("z", 200, 0)]
     path = tmp_path / "t.json"
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     scope = Scope(trace)
     sums = paths_of(tree_table(scope))
@@ -250,7 +250,7 @@ def test_annotations_of_a_device_are_no_calls(tmp_path: Path) -> None:
         x("kernel", "gemm", 7, 130, 5),
     ]
     path = tmp_path / "t.json"
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     scope = Scope(trace)
     us = 1000
@@ -557,7 +557,7 @@ def test_folded_stacks_are_bounded(tmp_path: Path) -> None:
         for at in range(3000)
     ]
     path = tmp_path / "t.json"
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     lines = list(folded_lines(analyse_tree(Scope(trace))))
     assert len(lines) == DEEPEST_FOLDED + 1

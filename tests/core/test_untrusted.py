@@ -84,7 +84,7 @@ def program(count: int, missing: Sequence[int] = (), devices: int = 1) -> list[E
 
 def opened(path: Path, events: Sequence[Event], text: str | None = None) -> Trace:
     file = path / "t.json"
-    file.write_text(text or json.dumps({"traceEvents": list(events)}))
+    file.write_text(text or json.dumps({"traceEvents": list(events)}), encoding="utf-8")
     return open_trace(file, index_dir=path / "index")
 
 

@@ -28,7 +28,9 @@ with unfinished(Path(sys.argv[1])) as path:
 
 def writer(out: Path) -> tuple[subprocess.Popen[str], Path]:
     """Start a process that is not done with a file, and return it with what it writes to."""
-    process = subprocess.Popen([sys.executable, "-c", WRITE, str(out)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITE, str(out)], stdout=subprocess.PIPE, encoding="utf-8"
+    )
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())
 

@@ -265,7 +265,7 @@ def _seal(folder: Path, manifest: Any) -> None:
             entry["crc"] = zlib.crc32((folder / table_file(name)).read_bytes())
     if isinstance(manifest, dict):
         manifest["checksum"] = checksum_of(manifest)
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def _extreme(dtype: np.dtype[Any], chance: random.Random) -> Any:

@@ -62,7 +62,7 @@ def compile_harness(folder: Path, sources: Path = SOURCES) -> Path:
 
 
 def _compile(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         raise CompileError(f"{shlex.join(command)}: {done.stderr.strip()}")
 
@@ -87,7 +87,7 @@ def _run(program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(program), *arguments],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         check=False,
         env=os.environ | OPTIONS,

@@ -165,7 +165,7 @@ def main(seconds: float, seed: int) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder, count = Path(name), 0
         (folder / "inside").mkdir()
-        (folder / "secret.txt").write_text(SECRET)
+        (folder / "secret.txt").write_text(SECRET, encoding="utf-8")
         trace = open_trace(small_file(folder / "inside"), index_dir=folder / "index")
         end = time.monotonic() + seconds
         while time.monotonic() < end:

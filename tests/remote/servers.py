@@ -135,7 +135,7 @@ def ssh_home(folder: Path, home: Path, known: bool = True) -> Iterator[tuple[str
     port = server.sockets[0].getsockname()[1]
     if known:
         public = host_key.export_public_key().decode().strip()
-        (ssh / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}\n")
+        (ssh / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}\n", encoding="utf-8")
     try:
         yield f"ssh://me@127.0.0.1:{port}", {"HOME": str(home)}
     finally:

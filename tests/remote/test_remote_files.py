@@ -114,7 +114,7 @@ def test_a_file_written_anew_gets_an_index_of_its_own(folder: Path, stored: str)
     before = open_source(url)
     assert before.is_unchanged
     assert before.fingerprint == open_source(url).fingerprint
-    text = (folder / "rank0.json").read_text()
+    text = (folder / "rank0.json").read_text(encoding="utf-8")
     s3fs.S3FileSystem().pipe_file(url, text.replace("gemm_0", "gemm_9").encode())
     assert not before.is_unchanged
     assert open_source(url).fingerprint != before.fingerprint
@@ -130,7 +130,7 @@ def test_ssh_reads_with_the_users_keys_and_refuses_a_host_it_does_not_know(
     here = ranks_of(answers("ranks", str(folder), "--json"))
     with ssh_home(folder, home) as (url, environment):
         assert ranks_of(answers("ranks", url + "/", "--json", **environment)) == here
-        (home / ".ssh" / "known_hosts").write_text("")
+        (home / ".ssh" / "known_hosts").write_text("", encoding="utf-8")
         done = tracelane("info", f"{url}/rank0.json", **environment)
         assert done.returncode == 2
         assert "not trusted" in done.stderr.lower() and done.stderr.count("\n") == 1

@@ -170,7 +170,7 @@ def test_what_killed_workers_left_is_removed(traces: Path, tmp_path: Path) -> No
     left, used = (tmp_path / f"tracelane-collect-{pid}-x" for pid in (gone.pid, os.getpid()))
     for folder in (left, used):
         folder.mkdir()
-        (folder / "index").write_text("")
+        (folder / "index").write_text("", encoding="utf-8")
     done = tracelane("collect", str(traces), "-o", str(tmp_path / "store"), TMPDIR=str(tmp_path))
     assert done.returncode == 0 and used.is_dir() and not left.exists()
 

@@ -111,7 +111,7 @@ def absurd_name(store: Path, chance: random.Random) -> None:
 def absurd_manifest(store: Path, chance: random.Random) -> None:
     texts = ('{"format":"tracelane capture store","version":4,"traces":%s}', "%s", "[" * 60_000 + "%s")
     value = chance.choice(('"/etc"', '"../../../../etc"', "1e999", "null", "[]", '"\\ud800"', '"a\\u0000b"'))
-    (store / "tracelane-store.json").write_text(chance.choice(texts) % value)
+    (store / "tracelane-store.json").write_text(chance.choice(texts) % value, encoding="utf-8")
 
 
 def sealed(directory: bytes, sound: bytes) -> bytes:

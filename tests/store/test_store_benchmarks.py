@@ -22,7 +22,7 @@ def results_of(script: str, *arguments: str) -> list[dict[str, Any]]:
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / script), *arguments],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=3 * PATIENCE_S,
         check=False,
     )

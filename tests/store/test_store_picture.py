@@ -48,7 +48,7 @@ def traces(tmp_path: Path) -> Path:
             events.append(complete(1000 * n + 700, 100, "gemm", "kernel", pid=0, tid=7))
         info = {"rank": rank, "world_size": 4}
         text = {"distributedInfo": info, "host_name": f"node{rank // 2}", "traceEvents": events}
-        (folder / f"rank{rank}.json").write_text(json.dumps(text))
+        (folder / f"rank{rank}.json").write_text(json.dumps(text), encoding="utf-8")
     return folder
 
 
@@ -130,10 +130,10 @@ def pairs(tmp_path: Path) -> Path:
     folder = tmp_path / "pairs"
     for rank in range(4):
         path = rank_file(folder, rank, 4)
-        text = json.loads(path.read_text())
+        text = json.loads(path.read_text(encoding="utf-8"))
         pair = [rank // 2 * 2, rank // 2 * 2 + 1]
         text["distributedInfo"]["pg_config"] = [{"pg_name": "1", "pg_desc": "mesh_tp", "ranks": pair}]
-        path.write_text(json.dumps(text))
+        path.write_text(json.dumps(text), encoding="utf-8")
     return store_of(folder, tmp_path / "store")
 
 

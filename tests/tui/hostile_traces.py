@@ -86,7 +86,8 @@ def write_ranks(folder: Path) -> list[Path]:
             path.write_text(
                 json.dumps(
                     hostile(whole) | {"traceEvents": events, "distributedInfo": whole.get("distributedInfo")}
-                )
+                ),
+                encoding="utf-8",
             )
             paths.append(path)
     return paths

@@ -290,8 +290,8 @@ def wants_to_run(pid: int) -> bool:
     """
     for thread in Path(f"/proc/{pid}/task").glob("*"):
         try:
-            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
-            children = (thread / "children").read_text().split()
+            state = (thread / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+            children = (thread / "children").read_text(encoding="utf-8").split()
         except OSError:  # it has ended
             continue
         if state in "RD" or any(wants_to_run(int(child)) for child in children):

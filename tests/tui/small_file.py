@@ -48,5 +48,8 @@ LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch"
 def small_file(folder: Path) -> Path:
     """Write the trace and return its path."""
     path = folder / "small.json"
-    path.write_text(json.dumps({"baseTimeNanoseconds": 1_700_000_000_000_000_000, "traceEvents": events()}))
+    path.write_text(
+        json.dumps({"baseTimeNanoseconds": 1_700_000_000_000_000_000, "traceEvents": events()}),
+        encoding="utf-8",
+    )
     return path

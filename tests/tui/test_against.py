@@ -173,7 +173,7 @@ def test_a_picture_has_both_runs(name: str) -> None:
 def test_what_cannot_be_paired_is_refused(tmp_path: Path) -> None:
     """Standard input, and logs of one of the runs, are no pair; a run that is missing is named."""
     trace = tmp_path / "one.json"
-    trace.write_text(json.dumps([complete(0, 5)]))
+    trace.write_text(json.dumps([complete(0, 5)]), encoding="utf-8")
     refused = {
         "against": ("-",),
         "logs": (str(trace), "--smi", str(trace)),

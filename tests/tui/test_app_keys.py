@@ -283,7 +283,7 @@ def test_nothing_heavy_at_start() -> None:
         "import sys; import tracelane.tui.app; "
         "print([m for m in ('click', 'multiprocessing', 'tracelane.core.read.reader') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == "[]"
 
 

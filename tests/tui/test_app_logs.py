@@ -169,7 +169,9 @@ def test_a_log_beside_is_offered(trace: Trace, folder: Path, tmp_path: Path) -> 
     """A log in the trace's folder is named with what opens it; elsewhere nothing is said."""
     assert offered_log(trace, "--smi {path}") == (f"Found aiu-smi.log: --smi {folder / 'aiu-smi.log'}")
     alone = tmp_path / "alone.json"
-    alone.write_text('{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}')
+    alone.write_text(
+        '{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}', encoding="utf-8"
+    )
     with_nothing = open_trace(alone, index_dir=tmp_path / "index")
     assert offered_log(with_nothing, "") == ""
 

@@ -81,7 +81,7 @@ def test_a_copy_has_the_same_marks(trace: Trace, tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_temporary_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no cache can be written, marks and view lie in the private folder that goes with the index."""
-    (tmp_path / "taken").write_text("a file, not a folder")
+    (tmp_path / "taken").write_text("a file, not a folder", encoding="utf-8")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "taken")
     private = trace.indexes[0].folder.parents[1]
@@ -95,11 +95,11 @@ async def test_a_foreign_file_is_never_written_over(trace: Trace) -> None:
     """Where the marks' file holds something else, marking says so and leaves it alone."""
     path = _file(trace, "marks")
     path.parent.mkdir(parents=True)
-    path.write_text("[1, 2")
+    path.write_text("[1, 2", encoding="utf-8")
     async with open_viewer(trace) as (app, pilot):
         await pilot.press("m")
         assert "is not JSON" in message(app)
-    assert path.read_text() == "[1, 2"
+    assert path.read_text(encoding="utf-8") == "[1, 2"
     with pytest.raises(TracelaneError):
         write_marks(path / "below", [])
 

@@ -42,7 +42,7 @@ def write(folder: Path, ranks: int, late_us: float = 0) -> Trace:
         events += [complete(at + 1000 * n, 500, REDUCE, "kernel", pid=rank, tid=7) for n in range(2)]
         info = {"rank": rank, "world_size": ranks}
         text = json.dumps({"distributedInfo": info, "host_name": f"pod-{rank}", "traceEvents": events})
-        (folder / f"rank{rank}.json").write_text(text)
+        (folder / f"rank{rank}.json").write_text(text, encoding="utf-8")
     return open_trace(folder)
 
 
@@ -234,7 +234,7 @@ def two_captures(folder: Path) -> None:
     for second in (1_700_000_000, 1_700_009_000):
         for rank in (0, 1):
             text = json.dumps({"traceEvents": [complete(1, 900, f"op_{second}", pid=5)]})
-            (folder / f"rank{rank}.{second}.json").write_text(text)
+            (folder / f"rank{rank}.{second}.json").write_text(text, encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -27,13 +27,13 @@ def traces(tmp_path: Path) -> Path:
     folder = tmp_path / "traces"
     for rank in range(RANKS):
         path = rank_file(folder, rank, RANKS)
-        text = json.loads(path.read_text())
+        text = json.loads(path.read_text(encoding="utf-8"))
         pair = [rank // 2 * 2, rank // 2 * 2 + 1]
         text["distributedInfo"]["pg_config"] = [{"pg_name": "1", "pg_desc": "mesh_tp", "ranks": pair}]
         for event in text["traceEvents"]:
             if "nccl" in event["name"] and rank == RANKS - 1:
                 event["ts"], event["dur"] = event["ts"] + 200, event["dur"] - 200
-        path.write_text(json.dumps(text))
+        path.write_text(json.dumps(text), encoding="utf-8")
     return folder
 
 

@@ -32,7 +32,7 @@ def test_what_made_room_is_told(
 ) -> None:
     """The list says how much the cache holds and may hold, and which index went to keep it below that."""
     other = tmp_path / "other.json"
-    other.write_text('[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]')
+    other.write_text('[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]', encoding="utf-8")
     monkeypatch.setenv("TRACELANE_CACHE_LIMIT", "none")
     assert tracelane("index", str(demo)).returncode == 0 and main(["cache", "list"]) == 0
     assert "without a limit" in capsys.readouterr().err
@@ -65,7 +65,7 @@ def test_demo_is_printed_without_a_terminal(tmp_path: Path) -> None:
 
 def test_demo_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder that cannot be made is told in one line."""
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     assert main(["demo", "--out", str(tmp_path / "file" / "d"), "--no-open"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -74,9 +74,9 @@ def test_traces_here_and_opened_lately(demo: Path, tmp_path: Path) -> None:
     """Bare `tracelane` lists the traces here, then those opened lately; nothing is told apart by luck."""
     assert tracelane(cwd=tmp_path).stdout == ""
     assert "tracelane demo" in tracelane(cwd=tmp_path).stderr
-    (tmp_path / "b.json").write_text("[]")
+    (tmp_path / "b.json").write_text("[]", encoding="utf-8")
     (tmp_path / "a.json.gz").write_bytes(b"")
-    (tmp_path / "notes.txt").write_text("")
+    (tmp_path / "notes.txt").write_text("", encoding="utf-8")
     assert tracelane("index", str(demo)).returncode == 0
     done = tracelane(cwd=tmp_path)
     assert (done.returncode, done.stdout.splitlines()) == (0, ["a.json.gz", "b.json", str(demo)])

@@ -96,7 +96,7 @@ def test_the_only_trace_of_a_folder(large: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / large.name).symlink_to(large)
-    (folder / "next.pt.trace.json.tmp").write_text("{")
+    (folder / "next.pt.trace.json.tmp").write_text("{", encoding="utf-8")
     played = on_terminal(
         "view",
         str(folder),
@@ -113,7 +113,7 @@ def test_the_only_trace_of_a_folder(large: Path, tmp_path: Path) -> None:
 def test_what_is_no_trace_is_said_after_leaving(tmp_path: Path) -> None:
     """A large file without events ends the viewer with a plain line and the exit code of unreadable input."""
     path = tmp_path / "no.json"
-    path.write_text('{"a": "' + "x" * WORTH_IT + '", "b": ')
+    path.write_text('{"a": "' + "x" * WORTH_IT + '", "b": ', encoding="utf-8")
     played = on_terminal("view", str(path), "--index-dir", str(tmp_path / "index"))
     assert played.code == 2
     assert "no.json: no trace events in it" in played.screen
@@ -140,7 +140,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for rank in range(RANKS):
         info = {"rank": rank, "world_size": RANKS}
         path = run / f"rank{rank}.json"
-        path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+        path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}), encoding="utf-8")
     assert sum(path.stat().st_size for path in run.iterdir()) > SEVERAL_WORTH_IT
     return run
 
@@ -207,7 +207,7 @@ WHOLE = json.dumps({"traceEvents": events()})
 def write_at_once(path: Path, text: str) -> None:
     """Write a file in one step: a program that watches it never sees it empty or half written."""
     new = path.with_name("new")
-    new.write_text(text)
+    new.write_text(text, encoding="utf-8")
     new.replace(path)
 
 
@@ -242,7 +242,7 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
 def test_a_file_still_being_written_says_so(tmp_path: Path) -> None:
     """Without --wait a `.tmp` opens with what is there, and the summary says what it is."""
     live = tmp_path / "t.json.tmp"
-    live.write_text(WHOLE[: WHOLE.rindex("}, {")])
+    live.write_text(WHOLE[: WHOLE.rindex("}, {")], encoding="utf-8")
     with start_tracelane("view", str(live), "--index-dir", str(tmp_path / "index")) as process:
         out, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0

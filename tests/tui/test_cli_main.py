@@ -282,8 +282,8 @@ def test_a_named_file_that_is_no_trace_is_an_error(
 ) -> None:
     """Beside a good trace, other JSON and text are no empty ranks: one line names both, exit code 2."""
     here, other, broken = small_file(tmp_path), tmp_path / "other.json", tmp_path / "broken.json"
-    other.write_text('{"schema": 2, "tables": {}}')
-    broken.write_text("notes")
+    other.write_text('{"schema": 2, "tables": {}}', encoding="utf-8")
+    broken.write_text("notes", encoding="utf-8")
     line = words.replace("HERE", str(here)).replace("OTHER", str(other)).replace("BROKEN", str(broken))
     assert main(line.split()) == 2
     captured = capsys.readouterr()
@@ -300,7 +300,7 @@ def test_what_is_no_trace_is_not_analysed(
 ) -> None:
     """Of JSON without events no command says that nothing is wrong, or too much: exit code 2."""
     other = tmp_path / "other.json"
-    other.write_text('{"some": "configuration"}')
+    other.write_text('{"some": "configuration"}', encoding="utf-8")
     line = words.replace("HERE", str(small_file(tmp_path))).replace("OTHER", str(other))
     assert main(line.split()) == 2
     assert capsys.readouterr().err == f"tracelane: {other}: no trace events in it\n"
@@ -315,7 +315,7 @@ def test_prose_and_source_code_are_no_traces(
 ) -> None:
     """A text with brackets in which no event can be read ends a command with exit code 2."""
     other = tmp_path / "notes.md"
-    other.write_text(text)
+    other.write_text(text, encoding="utf-8")
     assert main(["kernels", str(other)]) == 2
     assert capsys.readouterr().err == f"tracelane: {other}: no trace events in it\n"
 
@@ -419,7 +419,7 @@ def test_files_nested_too_deeply_are_refused_in_one_line(
 ) -> None:
     """Limits, marks and summaries that nobody wrote by hand end in a line that names the file."""
     file = folder / name
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     words = [word.format(file=file) for word in arguments]
     assert main([words[0], str(folder / "small.json"), *words[1:]]) == code
     errors = capsys.readouterr().err
@@ -430,7 +430,7 @@ def test_files_nested_too_deeply_are_refused_in_one_line(
 def test_deep_marks_are_refused_in_one_line(tmp_path: Path) -> None:
     """A file of marks that is nested too deeply is named."""
     path = tmp_path / "marks.json"
-    path.write_text('{"marks":' + "[" * DEEP)
+    path.write_text('{"marks":' + "[" * DEEP, encoding="utf-8")
     with pytest.raises(TracelaneError, match=r"marks\.json is not JSON"):
         read_object(path)
 
@@ -443,7 +443,7 @@ def test_deep_identifiers_of_a_trace_are_shown_as_text(
     deep = "[" * 5000 + "]" * 5000
     event = f'{{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":2,"pid":{deep},"tid":{deep}'
     shapes = '{"ph":"X","cat":"cpu_op","name":"a","ts":9,"dur":2,"pid":1,"tid":1,"args":{"Input Dims":' + deep
-    (tmp_path / "t.json").write_text(f'{{"traceEvents":[{event}}},{shapes}}}}}]}}')
+    (tmp_path / "t.json").write_text(f'{{"traceEvents":[{event}}},{shapes}}}}}]}}', encoding="utf-8")
     more = {"info": ["--json"], "slices": ["--format", "json"], "ops": ["--group-by", "shape"]}.get(
         command, []
     )

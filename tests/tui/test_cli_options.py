@@ -292,7 +292,7 @@ def test_wall_times_are_read_in_a_zone(tmp_path: Path, capsys: pytest.CaptureFix
     base = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()) * 10**9
     trace = {"baseTimeNanoseconds": base, "traceEvents": events()}
     path = tmp_path / "timed.json"
-    path.write_text(json.dumps(trace))
+    path.write_text(json.dumps(trace), encoding="utf-8")
     start = ("slices", str(path), "--index-dir", str(tmp_path / "index"), "--to", "14:00:00.0011", "--json")
     assert main([*start, "--tz", "+02:00"]) == 0
     rows = json.loads(capsys.readouterr().out)["tables"]["slices"]["rows"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -43,9 +44,9 @@ def test_out_writes_what_would_be_printed(
     out = tmp_path / "k.json"
     printed = run(capsys, "kernels", trace, "--json")
     assert run(capsys, "kernels", trace, "--json", "-o", str(out)) == ""
-    assert out.read_text() == printed
+    assert out.read_text(encoding="utf-8") == printed
     run(capsys, "kernels", trace, "--json", "-o", str(out), code=64)
-    assert out.read_text() == printed
+    assert out.read_text(encoding="utf-8") == printed
 
 
 def test_a_failure_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,10 +55,10 @@ def test_a_failure_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     run(capsys, "kernels", str(tmp_path / "none.json"), "-o", str(out), code=2)
     assert not out.exists()
     bad = tmp_path / "bad.json"
-    bad.write_text('{"traceEvents": [{"ph": "X", "name": "a", "ts": null, "dur": 1, "pid": 1, "tid": 1}, '
-                   '{"ph": "X", "name": "b", "ts": 1, "dur": 1, "pid": 1, "tid": 1}]}')  # fmt: skip
+    sound = {"ph": "X", "name": "b", "ts": 1, "dur": 1, "pid": 1, "tid": 1}
+    bad.write_text(json.dumps({"traceEvents": [{**sound, "ts": None}, sound]}), encoding="utf-8")
     run(capsys, "doctor", str(bad), "-o", str(out), code=1)
-    assert out.read_text()
+    assert out.read_text(encoding="utf-8")
 
 
 def test_nothing_is_cut_in_a_pipe(
@@ -157,7 +158,9 @@ def complete_help(line: str, folder: Path) -> list[str]:
         "XDG_CACHE_HOME": str(folder / "cache"),
     }
     command = [sys.executable, "-m", "tracelane"]
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, encoding="utf-8", check=True
+    )
     return done.stdout.splitlines()
 
 
@@ -189,7 +192,7 @@ def test_fish_gets_help_behind_a_tab(demo: Path) -> None:
     words = {"_TRACELANE_COMPLETE": "fish_complete", "COMP_WORDS": "tracelane ker", "COMP_CWORD": "ker"}
     command = [sys.executable, "-m", "tracelane"]
     done = subprocess.run(
-        command, env={**os.environ, **words}, cwd=demo, capture_output=True, text=True, check=True
+        command, env={**os.environ, **words}, cwd=demo, capture_output=True, encoding="utf-8", check=True
     )
     assert re.match(r"plain(,kernels\t|\nkernels\n)List the device work", done.stdout)
 
@@ -328,7 +331,7 @@ def test_tables_in_pipes(
     monkeypatch.setenv("FORCE_COLOR", "")
     monkeypatch.delenv("COLUMNS", raising=False)
     path, name = small_file(tmp_path), "kernel_of_many_words_" * 4
-    path.write_text(path.read_text().replace(LONG_NAME, name))
+    path.write_text(path.read_text(encoding="utf-8").replace(LONG_NAME, name), encoding="utf-8")
     assert main(["kernels", str(path), *options]) == 0
     printed = capsys.readouterr().out
     assert ("Stdev" in printed) is more and ("--columns all" in printed) is not more

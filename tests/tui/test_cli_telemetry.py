@@ -18,7 +18,9 @@ from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 
 FOLDER = CORPUS / "aiu_smi"
-PAIRS: list[dict[str, Any]] = json.loads((FOLDER / "PAIRS.json").read_text()) if FOLDER.is_dir() else []
+PAIRS: list[dict[str, Any]] = (
+    json.loads((FOLDER / "PAIRS.json").read_text(encoding="utf-8")) if FOLDER.is_dir() else []
+)
 FIELDS = [
     *("path", "format", "columns", "devices", "rows", "missing", "unparsed", "interval_s"),
     *("utc_offset_s", "lag_s", "confidence", "reason"),
@@ -98,7 +100,9 @@ def test_what_cannot_be(
 def test_a_trace_without_wall_time(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The log is described all the same, and why it has no clock is told."""
     trace = tmp_path / "bare.json"
-    trace.write_text('{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}')
+    trace.write_text(
+        '{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}', encoding="utf-8"
+    )
     log = str(demo / "aiu-smi.log")
     (entry,) = command_json(
         capsys, "telemetry", str(trace), "--smi", log, "--index-dir", str(tmp_path / "i")
@@ -169,21 +173,22 @@ def test_counters_of_the_trace_are_told_without_a_log(
     assert (row["counter"], row["unit"], row["samples"], row["mean"]) == ("Power", "W", 1, 31.5)
     assert main(["telemetry", str(path)]) == 0
     assert "Power" in capsys.readouterr().out
-    path.write_text(json.dumps({"traceEvents": events[:1]}))
+    path.write_text(json.dumps({"traceEvents": events[:1]}), encoding="utf-8")
     assert main(["telemetry", str(path)]) == 64
     assert "the trace has no counters" in capsys.readouterr().err
 
 
 def log_of_another_day(demo: Path, folder: Path) -> Path:
     """Write the demo's log as recorded five days later: its runs look alike."""
-    lines = (demo / "aiu-smi.log").read_text().splitlines()
+    lines = (demo / "aiu-smi.log").read_text(encoding="utf-8").splitlines()
     days = [
         str(int(line.split()[1]) + 5) if line[:1] == " " and line.split()[0].isdigit() else ""
         for line in lines
     ]
     path = folder / "other.log"
     path.write_text(
-        "\n".join(line.replace(line.split()[1], day, 1) if day else line for line, day in zip(lines, days))
+        "\n".join(line.replace(line.split()[1], day, 1) if day else line for line, day in zip(lines, days)),
+        encoding="utf-8",
     )
     return path
 

@@ -315,7 +315,7 @@ def test_all_captures_come_back(tmp_path: Path) -> None:
     for capture, second in (("old", 1_600_000_000), ("new", 1_700_000_000)):
         for rank in (0, 1):
             paths.append(tmp_path / f"{capture}_rank{rank}.json")
-            paths[-1].write_text(json.dumps({"traceEvents": [complete(1, 2, capture)]}))
+            paths[-1].write_text(json.dumps({"traceEvents": [complete(1, 2, capture)]}), encoding="utf-8")
             os.utime(paths[-1], (second, second))
     for choice in (Choice(capture="all"), Choice(capture="2")):
         trace_line = open_trace(tmp_path, choice=choice, index_dir=tmp_path / "index")

@@ -59,7 +59,7 @@ def test_a_closed_stream_is_one_line_at_most(name: str, way: str, folder: Path, 
         env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert done.returncode in CODES
@@ -77,14 +77,14 @@ def test_what_needs_no_output_is_done(folder: Path, tmp_path: Path) -> None:
         env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
         check=False,
     )
-    assert done.returncode == 0 and "Kernel" in (tmp_path / "table.txt").read_text()
+    assert done.returncode == 0 and "Kernel" in (tmp_path / "table.txt").read_text(encoding="utf-8")
 
 
 def test_it_is_said_why_nothing_is_printed(folder: Path, tmp_path: Path) -> None:
     """A command that has something to print fails, and says that standard output is closed."""
     script = '"$0" -m tracelane --version >&-'
     done = subprocess.run(
-        ["sh", "-c", script, sys.executable], cwd=tmp_path, capture_output=True, text=True, check=False
+        ["sh", "-c", script, sys.executable], cwd=tmp_path, capture_output=True, encoding="utf-8", check=False
     )
     assert done.returncode == 1
     assert done.stderr == "tracelane: standard output is closed: there is nowhere to print to\n"

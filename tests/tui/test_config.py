@@ -22,7 +22,8 @@ def test_settings_are_read(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(
         'theme = "light"\ncolour = 3\neighths = false\n[keys]\npin = "z,ctrl+z"\nfly = "f"\nhide = 7\n'
-        '[cache]\nlimit = "20GiB"\n'
+        '[cache]\nlimit = "20GiB"\n',
+        encoding="utf-8",
     )
     config = read_config(path)
     assert config.theme == LIGHT_THEME
@@ -42,7 +43,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
 def test_the_cache_in_the_settings(tmp_path: Path, setting: str, word: str) -> None:
     """What is no size, or has another name than limit, is complained about."""
     path = tmp_path / "config.toml"
-    path.write_text(f"[cache]\n{setting}\n")
+    path.write_text(f"[cache]\n{setting}\n", encoding="utf-8")
     complaints = read_config(path).complaints
     assert len(complaints) == bool(word) and word in "".join(complaints)
 

@@ -114,7 +114,7 @@ def test_work_may_begin_while_its_launch_runs(start: int, remark: str, tmp_path:
     launch = complete(100, 20, "cudaLaunchKernel", "cuda_runtime", args={"correlation": 1})
     kernel = complete(start, 500, "k", "kernel", pid=1, tid=7, args={"correlation": 1, "stream": 7})
     path = tmp_path / "t.json"
-    path.write_text(json.dumps([launch, kernel]))
+    path.write_text(json.dumps([launch, kernel]), encoding="utf-8")
     file_trace = open_trace(path, index_dir=tmp_path / "index")
     session = view.first_session(file_trace, 80)
     thing = thing_by_id(file_trace, session.clocks, SliceId(0, 1))

@@ -67,11 +67,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in FOLDERS[:-1]:
         shutil.copytree(folder / "demo", folder / name)
     for name in ("query.sql", "questions.sql"):
-        (folder / name).write_text("select name, dur from slices limit 3")
-    (folder / "limits.toml").write_text('[max]\n"kernels.calls" = 100000\n')
+        (folder / name).write_text("select name, dur from slices limit 3", encoding="utf-8")
+    (folder / "limits.toml").write_text('[max]\n"kernels.calls" = 100000\n', encoding="utf-8")
     (folder / "summaries").mkdir()
     (folder / "trace.json.gz").write_bytes(gzip.compress(rank0.read_bytes()))
-    (folder / "compiler.log").write_text("~~~~ Ideal/Total Cycles ~~~~\nconvolution_1-opCatConv_fp16 12544\n")
+    (folder / "compiler.log").write_text(
+        "~~~~ Ideal/Total Cycles ~~~~\nconvolution_1-opCatConv_fp16 12544\n", encoding="utf-8"
+    )
     (folder / "sections").mkdir()
     write_report(folder / "sections").rename(folder / "report.json")
     return folder

@@ -149,14 +149,14 @@ def test_what_the_picture_loads(demo: Path, tmp_path: Path) -> None:
         assert line.wait_for_end() == 1
         assert "Stream 0" in line.received.decode() and TAKE in line.received
         assert "1049" not in line.screen.modes and "textual" in line.screen.text
-    modules = loaded.read_text().split("\n")
+    modules = loaded.read_text(encoding="utf-8").split("\n")
     unwanted = ("textual.", "asyncio", "rich.console", "tracelane.tui.panels", "tracelane.tui.widgets.")
     unwanted += ("tracelane.core.query.hits", "tracelane.core.tables.findings", "tracelane.core.tables.gap")
     unwanted += ("tracelane.core.read.repair", "tracelane.core.read.scan", "tracelane.core.logs.overlay")
     unwanted += ("tracelane.core.tables.frame", "tracelane.core.query.filter", "numpy.ma.", "tomllib")
     importing = "import numpy, sys; print(*sys.modules)"  # numpy 1 loads parts that numpy 2 loads when asked
     usual = subprocess.run(
-        [sys.executable, "-c", importing], capture_output=True, text=True, check=True
+        [sys.executable, "-c", importing], capture_output=True, encoding="utf-8", check=True
     ).stdout
     assert [name for name in modules if name.startswith(unwanted) and name not in usual.split()] == []
 
@@ -176,7 +176,7 @@ def test_once(state: Path) -> None:
 
 def test_where_nothing_can_be_remembered(state: Path) -> None:
     """Nothing is said where the folder cannot be made: it would be said at every start."""
-    state.parent.parent.joinpath("state").write_text("a file")
+    state.parent.parent.joinpath("state").write_text("a file", encoding="utf-8")
     assert first_start_notes() == ()
 
 

@@ -69,7 +69,7 @@ PATIENCE_S = 300.0
 def printed(lines: Sequence[Sequence[str]], folder: Path) -> bytes:
     """Return what command lines print, one after the other, on a terminal that has no keyboard."""
     listed = folder / "lines.json"
-    listed.write_text(json.dumps(lines))
+    listed.write_text(json.dumps(lines), encoding="utf-8")
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
     process = subprocess.Popen(
@@ -168,8 +168,8 @@ def test_messages(tmp_path: Path) -> None:
     """What is wrong is said harmlessly, whatever stands in arguments, file names and files."""
     trace = str(write_small(tmp_path / "small.json"))
     named = str(write_small(tmp_path / f"{FILE_NAME}.json"))
-    (tmp_path / "broken.json").write_text('{"traceEvents":[{"ph":"X","name":"' + HOSTILE)
-    (tmp_path / "text.txt").write_text(HOSTILE)
+    (tmp_path / "broken.json").write_text('{"traceEvents":[{"ph":"X","name":"' + HOSTILE, encoding="utf-8")
+    (tmp_path / "text.txt").write_text(HOSTILE, encoding="utf-8")
     options = (
         "--format",
         "--sort",

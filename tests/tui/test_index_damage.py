@@ -110,7 +110,9 @@ def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
     """An index that was put in the place of another's is known by the trace it was made of."""
     before = answer(SLICES, folder)
     own = index_folder(folder / "index")
-    (folder / "other.json").write_text(json.dumps([{"ph": "X", "name": "x", "pid": 1, "ts": 1, "dur": 2}]))
+    (folder / "other.json").write_text(
+        json.dumps([{"ph": "X", "name": "x", "pid": 1, "ts": 1, "dur": 2}]), encoding="utf-8"
+    )
     other = open_trace(folder / "other.json", index_dir=folder / "others").indexes[0].folder
     shutil.rmtree(own)
     shutil.copytree(other, own)
@@ -235,9 +237,9 @@ def test_waiting_for_a_verification(tmp_path: Path) -> None:
 def test_a_count_that_is_none_is_damage(folder: Path) -> None:
     """A crafted index whose report holds an object in place of a number is rebuilt."""
     path = index_folder(folder / "index")
-    manifest = json.loads((path / MANIFEST).read_text())
+    manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
     manifest["read_report"]["instant_events"] = {"a": 1}
-    (path / MANIFEST).write_text(json.dumps(manifest))
+    (path / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     sealed_again(path)
     now = answer(PICTURE, folder)
     assert now.code == 0 and "rebuilt" in now.out + now.err
@@ -247,12 +249,12 @@ def test_a_count_that_is_none_is_damage(folder: Path) -> None:
 def test_a_count_that_is_missing_is_damage(names: tuple[str, ...], folder: Path) -> None:
     """A crafted index whose report lacks a number is rebuilt, whichever command would have read it."""
     index = index_folder(folder / "index")
-    manifest = json.loads((index / MANIFEST).read_text())
+    manifest = json.loads((index / MANIFEST).read_text(encoding="utf-8"))
     report = manifest["read_report"]
     for name in names[:-1]:
         report = report[name]
     del report[names[-1]]
-    (index / MANIFEST).write_text(json.dumps(manifest))
+    (index / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     sealed_again(index)
     now = answer(PICTURE, folder)
     assert now.code == 0 and "rebuilt" in now.out + now.err

@@ -105,7 +105,7 @@ def other_mark(trace: Path) -> None:
 
 def other_view(trace: Path) -> None:
     for path in (trace.parent / "index" / "marks").glob("*.view.json"):
-        path.write_text("{}")
+        path.write_text("{}", encoding="utf-8")
 
 
 def damaged(trace: Path) -> None:

@@ -172,7 +172,7 @@ def test_logs(form: str, unit: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 
     def prepare(size: int) -> Callable[[], object]:
         log = tmp_path / f"{size}.csv"
-        log.write_text(LOGS[form](unit * (size // len(unit))))
+        log.write_text(LOGS[form](unit * (size // len(unit))), encoding="utf-8")
 
         def work() -> None:
             assert main(["telemetry", str(trace), "--smi", str(log)]) in (0, 2, 64)

@@ -122,6 +122,6 @@ def test_threads_share_one_heap() -> None:
     for how in ("share", "leave"):
         command = [sys.executable, "-c", THREADS, how]
         environment = {"PATH": os.environ["PATH"]}  # without settings of the C library
-        result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        result = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", env=environment)
         heaps[how] = result.stdout.count("<heap nr=")
     assert heaps["share"] == 1 < heaps["leave"]

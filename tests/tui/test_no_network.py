@@ -46,7 +46,7 @@ def watched(commands: list[list[str]], folder: Path, code: str = RUN) -> str:
     """Run commands in a process that is watched, with its children, and return what must not happen."""
     hooks = folder.parent / "hooks"
     hooks.mkdir(exist_ok=True)
-    (hooks / "sitecustomize.py").write_text(HOOK)
+    (hooks / "sitecustomize.py").write_text(HOOK, encoding="utf-8")
     report = folder.parent / "report"
     report.touch()
     names = {"WATCHED_FOLDER": str(folder), "WATCHED_REPORT": str(report), "PYTHONPATH": str(hooks)}
@@ -59,7 +59,7 @@ def watched(commands: list[list[str]], folder: Path, code: str = RUN) -> str:
         timeout=240,
         check=True,
     )
-    return report.read_text()
+    return report.read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -76,7 +76,9 @@ def folder(tmp_path: Path) -> Path:
         "tracelane.py",
         "conftest.py",
     ):
-        (inside / name).write_text(f"open({str(tmp_path / 'run')!r}, 'a').write(__file__)\n")
+        (inside / name).write_text(
+            f"open({str(tmp_path / 'run')!r}, 'a').write(__file__)\n", encoding="utf-8"
+        )
     return inside
 
 

@@ -45,7 +45,8 @@ def more(path: Path, count: int = 50, at: float = 1300.0) -> None:
     added = [later | {"ts": at + 2 * n} for n in range(count)]
     longer = path.with_suffix(".longer")
     longer.write_text(
-        json.dumps({"baseTimeNanoseconds": 1_700_000_000_000_000_000, "traceEvents": events() + added})
+        json.dumps({"baseTimeNanoseconds": 1_700_000_000_000_000_000, "traceEvents": events() + added}),
+        encoding="utf-8",
     )
     longer.replace(path)
 
@@ -138,7 +139,9 @@ def test_the_view_stays(path: Path) -> None:
     selected = SliceId(0, LAUNCH)
     marks_path = read_marks_at(trace)
     marks_path.parent.mkdir(exist_ok=True)
-    marks_path.write_text(json.dumps({"marks": [{"start_ns": 5, "end_ns": 5, "text": "here"}]}))
+    marks_path.write_text(
+        json.dumps({"marks": [{"start_ns": 5, "end_ns": 5, "text": "here"}]}), encoding="utf-8"
+    )
     before = replace(
         first_session(trace, 90),
         viewport=Viewport(low + 20 * US, 60 * US, 90),

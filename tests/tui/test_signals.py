@@ -220,7 +220,7 @@ def test_a_terminal_that_goes_without_a_word(demo: Path, index: Path) -> None:
 def processes_of(group: int) -> list[str]:
     """Return the processes of a session that are left."""
     listing = subprocess.run(
-        ["ps", "-s", str(group), "-o", "args="], capture_output=True, text=True, check=False
+        ["ps", "-s", str(group), "-o", "args="], capture_output=True, encoding="utf-8", check=False
     )
     return [line for line in listing.stdout.splitlines() if "defunct" not in line]
 
@@ -233,12 +233,12 @@ def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
 
     def pane() -> str:
         return subprocess.run(
-            [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
+            [*tmux, "capture-pane", "-p"], capture_output=True, encoding="utf-8", check=True
         ).stdout
 
     def viewer_id() -> int:
         name = [*tmux, "display-message", "-p", "#{pane_pid}"]
-        return int(subprocess.run(name, capture_output=True, text=True, check=True).stdout)
+        return int(subprocess.run(name, capture_output=True, encoding="utf-8", check=True).stdout)
 
     def steady_pane(text: str = "lanes") -> str:
         last: list[str] = ["", "", ""]
@@ -295,7 +295,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"ph": "X", "name": f"op{n % 7}", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * n, "dur": 5}
         for n in range(SLICES)
     ]
-    path.write_text(json.dumps({"traceEvents": events}))
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
     return path
 
 
@@ -368,7 +368,7 @@ def test_a_viewer_that_dies(trace: Path, index_guard: Path, tmp_path: Path, name
         line.wait_for_bytes(f"ended with {code}")
         line.wait_for_bytes(f"tracelane was ended by {why}")
         wait_until_plain(line)
-    wait_until(lambda: logged in log.read_text())  # the guard writes it after the line
+    wait_until(lambda: logged in log.read_text(encoding="utf-8"))  # the guard writes it after the line
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")

@@ -24,7 +24,11 @@ PYTHON = (3, 11)
 
 def _pinned() -> str:
     path = ROOT / "constraints.txt"
-    match = re.search(r"^textual==(\S+)", path.read_text(), re.MULTILINE) if path.is_file() else None
+    match = (
+        re.search(r"^textual==(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if path.is_file()
+        else None
+    )
     return match[1] if match else ""
 
 

@@ -45,7 +45,7 @@ def test_what_names_a_place(text: str, expected: SourceLine | None) -> None:
 
 def test_only_what_is_there(tmp_path: Path) -> None:
     """The first place whose file is there is taken, relative ones from the folders; folders are no files."""
-    (tmp_path / "model.py").write_text("a\nb\n")
+    (tmp_path / "model.py").write_text("a\nb\n", encoding="utf-8")
     (tmp_path / "folder.py").mkdir()
     candidates = [
         SourceLine("folder.py", 1),
@@ -71,8 +71,8 @@ def test_what_cannot_be_shown(tmp_path: Path) -> None:
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     """A frame whose file is there around an op, a kernel with a file that is there, one that names none."""
-    (tmp_path / "model.py").write_text("".join(f"line {n}\n" for n in range(1, 201)))
-    (tmp_path / "out.py").write_text("import x\n")
+    (tmp_path / "model.py").write_text("".join(f"line {n}\n" for n in range(1, 201)), encoding="utf-8")
+    (tmp_path / "out.py").write_text("import x\n", encoding="utf-8")
 
     def event(name: str, tid: int, ts: int, dur: int, **args: Any) -> dict[str, Any]:
         return {"ph": "X", "cat": "c", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": args}
@@ -90,7 +90,9 @@ def trace(tmp_path: Path) -> Trace:
         "triton_poi_fused_add_0:1": ['  File "model.py", line 42, in forward\n    y = x + 1\n'],
         "triton_poi_fused_mul_1:2": ['  File "/gone/model.py", line 7, in forward\n    z = y * 2\n'],
     }
-    (tmp_path / "inductor_provenance_tracking_kernel_stack_traces_1.json").write_text(json.dumps(frames))
+    (tmp_path / "inductor_provenance_tracking_kernel_stack_traces_1.json").write_text(
+        json.dumps(frames), encoding="utf-8"
+    )
     return open_events(tmp_path, events)
 
 

@@ -262,7 +262,7 @@ async def test_bars_are_as_long_as_what_they_tell(
 
 def _small(folder: Path) -> Path:
     path = folder / "t.json"
-    path.write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":0,"dur":5}]')
+    path.write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":0,"dur":5}]', encoding="utf-8")
     return path
 
 
@@ -396,7 +396,7 @@ def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
         for i in range(3)
         for name, dur in zip(names, (90, 10 + i))
     ]
-    path.write_text(json.dumps(events))
+    path.write_text(json.dumps(events), encoding="utf-8")
     more = ("--format", "json", "--index-dir", str(tmp_path / "cache"))
     answer = flat(json.loads(tracelane_here("ops", str(path), "--step", "2", *more).stdout))
     assert [(row["name"], row["cpu_total_ns"]) for row in answer["ops"]] == [

@@ -21,10 +21,10 @@ def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch, **replaced: str) ->
     sources = folder / "sources"
     sources.mkdir()
     for source in SOURCES.glob("*.[ch]"):
-        text = source.read_text()
+        text = source.read_text(encoding="utf-8")
         for pattern, replacement in replaced.items():
             text = re.sub(pattern, replacement, text)
-        (sources / source.name).write_text(text)
+        (sources / source.name).write_text(text, encoding="utf-8")
     monkeypatch.setattr("bundle.native_build.SOURCES", sources)
     library = folder / "library.so"
     try:
@@ -75,7 +75,7 @@ def test_what_is_no_library(tmp_path: Path) -> None:
 
 def test_structures_are_listed_once() -> None:
     """Python lists each structure as version.c does: as many as there are."""
-    text = (SOURCES / "version.c").read_text()
+    text = (SOURCES / "version.c").read_text(encoding="utf-8")
     match = re.search(r"STRUCT_SIZES\[\] = \{(.*?)\}", text, re.DOTALL)
     assert match is not None and match[1].count("sizeof") == len(STRUCTS)
 
@@ -89,7 +89,7 @@ def test_without_a_working_compiler(tmp_path: Path, compiler: str) -> None:
         [sys.executable, str(SOURCES.parent.parent / "bundle" / "native_build.py"), "--out", str(library)],
         env={**os.environ, "CC": compiler},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

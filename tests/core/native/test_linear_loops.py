@@ -219,7 +219,9 @@ def test_every_loop_has_a_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NativeLoops, "_call", noted)
     for shape in SHAPES.values():
         shape(loops_of("native"), 64)()
-    assert called == set(re.findall(r"TL_API int (tl_\w+)", (SOURCES / "build.c").read_text()))
+    assert called == set(
+        re.findall(r"TL_API int (tl_\w+)", (SOURCES / "build.c").read_text(encoding="utf-8"))
+    )
 
 
 EVENT = b'{"ph":"X","name":"s","pid":1,"tid":1,"ts":1,"dur":1'

@@ -45,9 +45,11 @@ def test_a_fault_is_found(name: str, tmp_path: Path) -> None:
     """A fault that is put in ends the run, and its input shows it again."""
     file, pattern, replacement = FAULTS[name]
     shutil.copytree(SOURCES, tmp_path / "core" / "native", ignore=shutil.ignore_patterns("*.so", "*.py"))
-    text, count = re.subn(pattern, replacement, (tmp_path / "core" / "native" / file).read_text())
+    text, count = re.subn(
+        pattern, replacement, (tmp_path / "core" / "native" / file).read_text(encoding="utf-8")
+    )
     assert count == 1
-    (tmp_path / "core" / "native" / file).write_text(text)
+    (tmp_path / "core" / "native" / file).write_text(text, encoding="utf-8")
     program = _compiled(tmp_path, tmp_path / "core" / "native")
     outcome = fuzz_native(program, tmp_path, seed=1, most=BOUNDED)
     assert outcome.wrong and outcome.inputs < BOUNDED and outcome.text
