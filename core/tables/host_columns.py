@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, Intervals
+from ..base.arrays import I64, AnyArray, Intervals, merge, places_in
 from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..index.flex import flex_work, is_flex, round_trips
@@ -104,6 +104,20 @@ class HostSlices(Slices):
     def sums(self, rows: I64, values: I64) -> I64:
         """Return the sum of values by name, over these slices."""
         return Groups(self.name[rows], len(self.texts)).sums(values[rows])
+
+    def own_time(self, rows: I64) -> Intervals:
+        """Return the time in which slices run themselves, and none of the host's that lies directly in them.
+
+        One from 0 to 9 with others from 2 to 3 and 5 to 6 in it runs itself from each of 0, 3, 6 to each of
+        2, 5, 9.
+        """
+        above = self.index.column("slices.parent")[self.positions]
+        around = places_in(np.sort(self.positions[rows]), above)
+        inside = np.flatnonzero(around >= 0)
+        of = np.concatenate([np.argsort(np.argsort(self.positions[rows])), around[inside]])
+        starts = np.concatenate([self.starts[rows], self.ends[inside]])
+        ends = np.concatenate([self.ends[rows], self.starts[inside]])
+        return merge(starts[np.lexsort((starts, of))], ends[np.lexsort((ends, of))])
 
     def time_of_threads(self, rows: AnyArray, idle: I64) -> Intervals:
         """Return the time in which some thread is in one of these slices, and in none of the idle ones."""

@@ -116,9 +116,10 @@ def _loaded(first: float) -> list[Event]:
 
 
 def _synchronised(rounds: int) -> list[Event]:
-    """Kernels of 500 µs, each waited for; the next launch comes as long after."""
+    """Kernels of 500 µs, each waited for; the next launch comes as long after, behind an operator."""
     waits = [call(1000 * n + 20, 500, "cudaStreamSynchronize") for n in range(rounds)]
-    return waits + [e for n in range(rounds) for e in launched(1000 * n, 5, 1000 * n + 10, 500)]
+    ops = [op(1000 * n + 521, 478) for n in range(rounds - 1)]
+    return waits + ops + [e for n in range(rounds) for e in launched(1000 * n, 5, 1000 * n + 10, 500)]
 
 
 def _slowed(us: float) -> list[Event]:

@@ -171,17 +171,26 @@ def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
 @Rule(
     "compile-time",
     "Compilation in the trace",
-    "dynamo, AOT or inductor compile while the trace is recorded",
+    "dynamo, AOT or inductor compile while the trace is recorded; or devices idle before the first launch of "
+    "a Triton kernel while the host does nothing that is recorded, at least 10 ms, and twice as long as "
+    "before any other launch",
     PYTORCH,
     helps="Warm up before recording; keep the caches (FX graph cache, TORCHINDUCTOR_CACHE_DIR) between runs.",
     explains=effects_of("compile-time"),
     held_up=True,
+    meanwhile=("compile",),
 )
 def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     rows = timed(facts.scope, facts.source)
-    if not len(rows):
+    claim, unrecorded = facts.compiling, facts.first_launches
+    if not claim.length:
         return None
-    claim = merge(rows.starts, rows.starts + rows.durations).clipped(*facts.span)
+    before = (
+        f"{about_ns(unrecorded.length)} pass before first launches of Triton kernels with nothing recorded "
+        "of the host: it compiles them then, or does what is not in the file"
+    )
+    if not len(rows):
+        return Observation(before, facts.longest_windows("before a kernel's first launch", claim), claim)
     parts, evidence = [], []
     phase = phases(rows)
     for number, name in enumerate(PHASES):
@@ -194,9 +203,10 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     phase_text = f": {', '.join(parts)}" if parts else ""
     if not evidence:
         evidence.extend(facts.longest_windows("compiling", claim))
-    return Observation(
-        f"Compilation takes {about_ns(claim.length)} of the trace{phase_text}", tuple(evidence), claim
-    )
+    recorded = merge(rows.starts, rows.ends).clipped(*facts.span).length
+    text = f"Compilation takes {about_ns(recorded)} of the trace{phase_text}"
+    text += f"; {before}" if unrecorded.length else ""
+    return Observation(text, tuple(evidence), claim)
 
 
 @Rule(
@@ -279,7 +289,6 @@ LOADS = re.compile(
     re.IGNORECASE,
 )
 """Calls that load code or make a context or a library's handle, in the words of any vendor."""
-OPERATORS = re.compile(r"^aten::")
 ALLOCATES = re.compile(r"^aten::empty(_strided|_like)?$|^[a-z]{2,12}(Malloc|MemAlloc|HostAlloc|DeviceAlloc)")
 """What makes a device's context when it is the first, and costs little otherwise."""
 LOADING = re.compile(r"^(Lazy Function Loading|Runtime Triggered Module Loading|Driver Compiler)$")
@@ -297,10 +306,10 @@ FEW_RUNS = 3
 @Rule(
     "first-use",
     "First use of kernels and libraries",
-    "at most {few_share} of the calls of a name, each the first of its name or of a kernel, or a "
-    "call that loads code, take {times} times as long as the median and {share} of the time of all; "
-    "or the first run of a collective does; nothing is computed then for {claim_share} of the time "
-    "looked at",
+    "at most {few_share} of the runtime's calls of a name (or of the operators that take memory), each the "
+    "first of its name or of a kernel, or a call that loads code, take {times} times as long as the median "
+    "and {share} of the time of all; or the first run of a collective does; nothing is computed then for "
+    "{claim_share} of the time looked at",
     f"NVIDIA, lazy loading (CUDA_MODULE_LOADING); the limits are {OWN}",
     {"few_share": 0.25, "times": 8, "share": 0.5, "claim_share": 0.02},
     helps=(
@@ -310,6 +319,7 @@ FEW_RUNS = 3
     ),
     needs=("device", "host"),
     explains=(*effects_of("first-use"), "communication"),
+    meanwhile=("allocation", "runtime", "operator"),
 )
 def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
@@ -340,9 +350,11 @@ def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
 
 
 def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
-    """Return the few rows of calls and operators that are the first of their kind and take most time."""
+    """Return the few rows of calls, and of operators that make a context by taking memory, that are the first
+    of their kind and take most time.
+    """
     host = facts.host
-    rows = np.union1d(calls, host.matching(OPERATORS, OP))
+    rows = np.union1d(calls, host.matching(ALLOCATES, OP))
     loaders = np.sort(host.positions[host.matching(LOADER)])
     rows = rows[nearest_around(facts.index, host.positions[rows], loaders) < 0]
     if not len(rows):

@@ -155,6 +155,7 @@ def awaited_rank(
     ),
     needs=("device", "host"),
     explains=effects_of("overhead-bound"),
+    meanwhile=("operator", "runtime", "allocation"),
 )
 def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     # From the first start to the last end of what is no wait: the time in which it gives the device work.

@@ -18,11 +18,13 @@ from ...query.groups import concatenated
 from ...query.views import SliceId
 from ...trace.devices import rank_of, ranks_of_processes
 from ..attribution import steps_of_work
+from ..compile_phases import timed
 from ..device_state import BUSY, WAITING, DeviceState, device_states, looked_at
 from ..frame import Frame
 from ..frame_columns import KERNEL_WAIT_NS, work_of
 from ..gap import threads_in
 from ..host_columns import (
+    ALLOCATES,
     ANY_COPY,
     BLOCKING_COPIES,
     COPY_OPS,
@@ -44,6 +46,7 @@ from ..skew import RankPart, Skew, parts_of, skew, skew_of_parts
 from ..step_choice import Steps, find_steps
 from ..untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
 from .finding import Baseline, Evidence, NotJudged
+from .meanwhile import Activity, Meanwhile, first_launches, meanwhile
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
@@ -218,6 +221,41 @@ class SourceFacts:
         """The time in which some thread runs an operator or call and does not wait for the device."""
         return self.host.time_of_threads(self.active, self.waits)
 
+    @cached_property
+    def compiling(self) -> Intervals:
+        """The time of the compiler: of the phases that it records, and what precedes first launches."""
+        phases = timed(self.scope, self.source)
+        return merge(phases.starts, phases.ends).union(self.first_launches).clipped(*self.span)
+
+    @cached_property
+    def first_launches(self) -> Intervals:
+        """The time before the first launches of compiled kernels in which nothing is recorded of the host."""
+        if not self.has_devices:
+            return EMPTY
+        idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
+        doing = self.host.union(np.flatnonzero((self.host.kinds == OP) | (self.host.kinds == RUNTIME)))
+        doing = doing.union(self.host.union(self.host.matching(LOADER))).union(self.host_collectives)
+        return first_launches(self.work, idle, doing)
+
+    @cached_property
+    def meanwhile(self) -> Meanwhile:
+        """What the host does, moment by moment, in the time that is looked at."""
+        host = self.host
+        calls = np.zeros(len(host), np.bool_)
+        calls[self.waits] = True
+        calls = (host.kinds == RUNTIME) & self.active & ~calls
+        layers: dict[Activity, Intervals] = {
+            "unrecorded": self.untrusted,
+            "profiler": self.profiling,
+            "compile": self.compiling,
+            "loader": host.union(host.matching(LOADER)),
+            "allocation": host.union(host.matching(ALLOCATES, RUNTIME)),
+            "runtime": host.union(np.flatnonzero(calls)),
+            "operator": self.host_busy,
+            "wait": host.union(self.waits),
+        }
+        return meanwhile(layers, self.span)
+
     # -- devices ------------------------------------------------------------------------------------------
 
     @cached_property
@@ -376,6 +414,8 @@ class SourceFacts:
             between = doing.gaps(*self.span)
         else:
             between = Intervals(np.maximum.accumulate(steps.ends)[:-1], steps.starts[1:])
+        is_compiling = self.first_launches.covered(between.starts, between.ends) > 0
+        between = Intervals(between.starts[~is_compiling], between.ends[~is_compiling])
         length = between.ends - between.starts
         if not len(length):
             return waits

@@ -173,6 +173,7 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
     needs=("device", "host"),
     explains=effects_of("host-pause"),
+    meanwhile=("nothing", "operator"),
 )
 def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
     host, steps = facts.host, facts.steps

@@ -15,6 +15,7 @@ from ..scope import nearest_around
 from .device import COLLECTIVE
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
+from .meanwhile import ENQUEUEING
 from .rule import GUIDE, TENSORBOARD, Rule, effects_of
 
 VALUE_NS = 20_000
@@ -48,7 +49,7 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     rows = own[host.name[own] == top]
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
-    claim = host.union(rows)
+    claim = host.own_time(rows)
     if _is_hidden(facts, claim, limits):
         return None
     name = host.label(top)
@@ -187,7 +188,8 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     "The host waits for the device again and again",
     "at least {count} times, and as often as there are steps, the device runs dry because the host "
     "waits for it (a synchronisation, .item()) before it launches more, in {share} of the time "
-    "looked at, once a step in {once_share}; gaps of over {times} times the median aside",
+    "looked at, once a step in {once_share}; gaps of over {times} times the median aside, and of each what "
+    "the host needs to wait and to enqueue: not what it sleeps, loads or compiles then",
     f"PyTorch, performance tuning guide (avoid synchronisation); the limits are {OWN}",
     {"count": 5, "share": 0.02, "once_share": 0.1, "times": 4},
     helps=(
@@ -196,6 +198,7 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
     needs=("device", "host"),
     explains=effects_of("sync-in-loop"),
+    meanwhile=ENQUEUEING,
 )
 def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     host, rows = facts.host, _drains(facts)
@@ -213,7 +216,7 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     length = gaps.ends[known] - gaps.starts[known]
     is_usual = length <= limits["times"] * np.median(length) if len(known) else is_after[:0]
     known, wait = known[is_usual], wait[is_usual]
-    claim = Intervals(gaps.starts[known], gaps.ends[known])
+    claim = Intervals(gaps.starts[known], gaps.ends[known]).intersection(facts.meanwhile.of(*ENQUEUEING))
     steps = len(facts.steps or ())
     least = limits["share" if len(known) > 1.5 * steps else "once_share"]
     if len(known) < max(limits["count"], 0.8 * steps) or claim.length < least * facts.span_ns:
@@ -224,7 +227,7 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{len(known):,} times the host waits for {facts.device_title}, mostly in {name}, before it launches "
         f"more: {facts.device_title} then has nothing to do, for {about_ns(claim.length)} in all"
     )
-    longest = int(wait[np.argmax(claim.ends - claim.starts)])
+    longest = int(wait[np.argmax(claim.covered(gaps.starts[known], gaps.ends[known]))])
     evidence = (facts.on_host(f"the wait before the longest: {name}", longest),)
     return Observation(text, (*evidence, *facts.longest_windows("longest gap after one", claim)), claim)
 
@@ -259,6 +262,7 @@ def _drains(facts: SourceFacts) -> I64:
     helps="More workers (num_workers), prefetching, pinned memory, cheaper transforms.",
     explains=(*effects_of("dataloader"), "rank-imbalance"),
     held_up=True,
+    meanwhile=("loader",),
 )
 def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host

@@ -62,10 +62,13 @@ HOLDING: Final = frozenset({"rank-imbalance", "uneven-kernel"})
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """What an observation claims once its causes have had theirs; `caused_ns` is what they have of it."""
+    """What an observation claims once its causes have had theirs: so many ns, of a time that no other claim
+    has any of; `caused_ns` is what its causes have of it.
+    """
 
     observation: Observation
     ns: int
+    time: Intervals
     caused_by: str = ""
     caused_ns: int = 0
 
@@ -85,7 +88,7 @@ def claims_of(
         if observation is None or rule.kind != "loss":
             continue
         if rule.first:  # its time is left out by the others
-            claims[rule.id] = Claim(observation, observation.claimed_ns)
+            claims[rule.id] = Claim(observation, observation.claimed_ns, EMPTY)
             continue
         rest = observation.claim.without(claimed)
         for cause, claim in elsewhere.items():
@@ -105,9 +108,9 @@ def claims_of(
             origins[rule.id] = cause
             ns = max(0, ns - caused_ns) if rule.id in SPREADING else ns
             if cause != TAKEN_OUT or ns >= LEFT * whole or rule.id == REST:
-                claims[rule.id] = Claim(observation, ns, cause, min(whole, caused_ns))
+                claims[rule.id] = Claim(observation, ns, rest, cause, min(whole, caused_ns))
         else:
-            claims[rule.id] = Claim(observation, ns)
+            claims[rule.id] = Claim(observation, ns, rest)
         of_others = elsewhere.get(rule.id, EMPTY)
         explained[rule.id] = observation.claim.union(observation.reach).union(of_others)
         claimed = claimed.union(observation.claim)
@@ -263,7 +266,7 @@ def _findings_of(judged: Sequence[tuple[SourceFacts, Mapping[str, Observation]]]
         for rule, observation in observations.items():
             claim = claims.get(rule)
             if claim is None and RULES[rule].kind != "loss":
-                claim = Claim(observation, observation.claimed_ns)
+                claim = Claim(observation, observation.claimed_ns, EMPTY)
             finding = None if claim is None else _in_full(RULES[rule], claim, facts)
             if finding is not None:
                 yield finding

@@ -134,6 +134,7 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
     needs=("device", "host"),
     explains=effects_of("device-allocations"),
+    meanwhile=("allocation",),
 )
 def device_allocations(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from ..rule_threshold import Limits, threshold_text
 from .facts import SourceFacts
 from .finding import Evidence, Finding, Kind, Need, Observation, Outcome
+from .meanwhile import Activity
 
 Judge: TypeAlias = Callable[[SourceFacts, Limits], Outcome]
 GUIDE = "Hugging Face, Profiling in PyTorch"
@@ -53,6 +54,7 @@ class Rule:
     anywhere: bool = False  # also what lies outside the time that is looked at counts
     held_up: bool = False  # where there are devices, only that time counts in which the host holds them up
     first: bool = False  # about what the trace lacks: stands before all others
+    meanwhile: tuple[Activity, ...] = ()  # of idle time it claims that in which the host does one of these
     judge: Judge = lambda facts, limits: None
 
     def __call__(self, judge: Judge) -> Rule:
@@ -85,5 +87,8 @@ class Rule:
                 return None
         if self.held_up and facts.has_devices:
             claim = claim.intersection(facts.held_up)
+        if self.meanwhile and facts.has_devices:
+            own = facts.meanwhile.of(*self.meanwhile)
+            claim = claim.intersection(own.union(facts.busy).union(facts.waiting))
         ns = None if outcome.ns is None else min(outcome.ns, claim.length)
         return replace(outcome, claim=claim, ns=ns)
