@@ -8,6 +8,7 @@ file was cut into parts nor on the threads, nor on whether the loops run in C.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ import numpy as np
 
 from ..base.arrays import U32, AnyArray
 from ..base.errors import CacheError, WrongIndexError
+from ..base.private import open_private
 from ..base.progress import Progress, ProgressCallback, no_progress
 from ..read.batch import IdKind
 from .batches import NumberedBatches, SourceStrings
@@ -294,6 +296,7 @@ class _Build:
 
 def _write_file(path: Path, raw: bytes) -> None:
     try:
-        path.write_bytes(raw)
+        with open(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(raw)
     except OSError as error:
         raise CacheError(f"cannot write the index ({path}): {error.strerror or error}") from error

@@ -106,10 +106,11 @@ class IndexLocation(NamedTuple):
         """
         parent = self.folder.parent
         sweep(parent)
-        with _write_errors(parent), _private_files():
+        with _write_errors(parent):
             from tempfile import mkdtemp
 
             building = Path(mkdtemp(prefix=f"{BUILDING}{self.key}-", dir=parent))
+            make_private_folder(building)  # whatever the umask left of its mode
             held = _lease(building / f"{WRITER}-new", exclusive=True)
             if held is not None:  # it must be held when others see it: what nobody holds is swept
                 os.rename(building / f"{WRITER}-new", building / WRITER)
@@ -251,16 +252,6 @@ def _trouble_writing(folder: Path, shared: bool) -> str:
         reason = error.strerror or str(error)
         return f"{error.filename} {reason}" if reason == FOREIGN else reason
     return ""
-
-
-@contextmanager
-def _private_files() -> Iterator[None]:
-    """Have files made that only their owner may read, whatever the umask was."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 _temporaries: list[TemporaryDirectory[str]] = []

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.errors import CacheError
+from ..base.private import open_private
 from ..read.inflate import deflate_library
 from .format import COLUMNS
 
@@ -32,7 +33,7 @@ class ColumnWriter:
         self.path = folder / f"{name}.{dtype}"
         self._small = bytearray()
         try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+            self._descriptor = open_private(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         except OSError as error:
             raise _cannot_write(self.path, error) from error
 

@@ -30,6 +30,7 @@ from tracelane.core.index.blockstore import write_block_store
 from tracelane.core.index.cache import LOCK, cache_root, locate
 from tracelane.core.index.cached import list_cache
 from tracelane.core.index.store import Index
+from tracelane.core.read.source import open_source
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.main import main
 
@@ -72,6 +73,18 @@ def test_modes_do_not_depend_on_the_umask(trace_file: Path) -> None:
     for path in paths:
         mode = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.stat().st_mode) == mode, path
+
+
+@pytest.mark.usefixtures("_umask")
+def test_other_files_keep_the_umask(trace_file: Path, tmp_path: Path) -> None:
+    """While an index is written, what other threads of the process write has the modes that its user set."""
+    location = locate(dict(open_source(trace_file).fingerprint), tmp_path / "index")
+    meanwhile, afterwards = tmp_path / "meanwhile", tmp_path / "afterwards"
+    with pytest.raises(KeyboardInterrupt), location.building():
+        meanwhile.touch()
+        raise KeyboardInterrupt
+    afterwards.touch()
+    assert stat.S_IMODE(meanwhile.stat().st_mode) == stat.S_IMODE(afterwards.stat().st_mode)
 
 
 def test_a_cache_that_others_could_enter_is_closed(trace_file: Path) -> None:
