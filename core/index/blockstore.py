@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
-import tempfile
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,12 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ..base.children import Children, ChildrenError, lines
 from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
 from ..base.private import make_private_folder, open_private, write_private
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.threads import BackgroundThread
 from ..read.inflate import RawReader, deflate_library
 from ..read.source import Source, open_source
+from .cache import finish_folder, unfinished_folder
 from .store import Index
 from .version import DERIVED
 
@@ -169,20 +168,14 @@ def write_block_store(
     derived = index.folder / DERIVED
     try:
         make_private_folder(derived)
-        building = Path(tempfile.mkdtemp(prefix=f".{NAME}-", dir=derived))
-        make_private_folder(building)
-    except OSError as error:
-        raise CacheError(f"cannot write in {derived}: {error.strerror or error}") from None
-    try:
-        _write(index, source, building, progress, cancelled)
-        os.rename(building, derived / NAME)
+        with unfinished_folder(derived, NAME) as building:
+            _write(index, source, building, progress, cancelled)
+            finish_folder(building, derived / NAME)
     except OSError as error:
         if not has_block_store(index):  # else another process was faster, with the same content
             raise CacheError(
                 f"cannot write the block store in {derived}: {error.strerror or error}"
             ) from None
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def _write(
@@ -208,9 +201,8 @@ def _write(
     write_private(folder / ENTRIES, entries.tobytes())
 
 
-MODULE = "tracelane.core.index.blockstore"
 PATIENCE_S = 2.0
-"""So long the process may take to stop and to clear up."""
+"""So long the thread may take to stop and to clear up."""
 WORTH = 8 << 20
 """Texts shorter than this are inflated again faster than anybody asks."""
 
@@ -223,36 +215,24 @@ def worth_packing(index: Index) -> bool:
 
 @contextlib.contextmanager
 def packing(indexes: Sequence[Index]) -> Iterator[None]:
-    """Have the missing block stores written while the body runs; what is unfinished at its end is dropped.
-    The process ends by itself when its starter does, whatever way that goes. Where none can be started,
-    arguments go on being inflated again.
+    """Have the missing block stores written by a thread while the body runs; what is unfinished at its end is
+    dropped. Where no thread can be started, arguments go on being inflated again.
     """
-    request = {"pairs": [(str(index.folder), index.path) for index in indexes if worth_packing(index)]}
-    try:
-        child = Children(1, request, module=MODULE, behind=True) if request["pairs"] else None
-    except ChildrenError:
-        child = None
+    worthy = [index for index in indexes if worth_packing(index)]
+    unwanted = threading.Event()
+
+    def write() -> None:
+        for index in worthy:
+            with contextlib.suppress(CacheError, UnreadableError):  # arguments stay slow, and say so
+                write_block_store(index, cancelled=unwanted.is_set)
+
+    thread = None
+    if worthy:
+        with contextlib.suppress(MemoryError):
+            thread = BackgroundThread(write)
     try:
         yield
     finally:
-        if child is not None:
-            child.close(PATIENCE_S)
-
-
-def main() -> int:
-    """Write the block store of each (index folder, source path) until standard input is closed."""
-    orphaned = threading.Event()
-    for folder, path in next(lines(orphaned.set))["pairs"]:
-        try:
-            index = Index.open(Path(folder))
-            index.path = path
-            write_block_store(index, cancelled=orphaned.is_set)
-        except Cancelled:
-            break
-        except TracelaneError:
-            continue  # a full disk, a source that has gone: arguments stay slow and say so
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        unwanted.set()
+        if thread is not None:
+            thread.join(PATIENCE_S)

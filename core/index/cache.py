@@ -105,25 +105,11 @@ class IndexLocation(NamedTuple):
         exception leaves nothing behind; a full disk and other write errors become a CacheError that says so.
         """
         parent = self.folder.parent
-        sweep(parent)
-        with _write_errors(parent):
-            from tempfile import mkdtemp
-
-            building = Path(mkdtemp(prefix=f"{BUILDING}{self.key}-", dir=parent))
-            make_private_folder(building)  # whatever the umask left of its mode
-            held = _lease(building / f"{WRITER}-new", exclusive=True)
-            if held is not None:  # it must be held when others see it: what nobody holds is swept
-                os.rename(building / f"{WRITER}-new", building / WRITER)
-            try:
-                yield building
-                (building / WRITER).unlink(missing_ok=True)
-                if not (building / MANIFEST).is_file():
-                    raise CacheError(f"no index was written in {building}")
-                self._commit(building)
-            finally:
-                if held is not None:
-                    held.close()
-                _remove(building)
+        with _write_errors(parent), unfinished_folder(parent, self.key) as building:
+            yield building
+            if not (building / MANIFEST).is_file():
+                raise CacheError(f"no index was written in {building}")
+            self._commit(building)
 
     @contextmanager
     def exclusive(self, cancelled: CancelledCallback = never) -> Iterator[None]:
@@ -143,11 +129,37 @@ class IndexLocation(NamedTuple):
         """Put the written folder in its place with one rename; what was there is moved aside and removed.
         Readers of the old one keep their mappings: its files are unlinked, never changed.
         """
-        os.chmod(building, FOLDER_MODE)
         doomed = _doom(self.folder)
-        os.rename(building, self.folder)
+        finish_folder(building, self.folder)
         if doomed is not None:
             _remove(doomed)
+
+
+@contextmanager
+def unfinished_folder(parent: Path, key: str) -> Iterator[Path]:
+    """Yield an empty private folder in `parent` for what `finish_folder` puts in its place; else it is
+    removed on leaving, or by `sweep` once its writer was killed. What others left there is swept first.
+    """
+    from tempfile import mkdtemp
+
+    sweep(parent)
+    building = Path(mkdtemp(prefix=f"{BUILDING}{key}-", dir=parent))
+    make_private_folder(building)  # whatever the umask left of its mode
+    held = _lease(building / f"{WRITER}-new", exclusive=True)
+    try:
+        if held is not None:  # it must be held when others see it: what nobody holds is swept
+            os.rename(building / f"{WRITER}-new", building / WRITER)
+        yield building
+    finally:
+        if held is not None:
+            held.close()
+        _remove(building)
+
+
+def finish_folder(building: Path, target: Path) -> None:
+    """Give a folder of `unfinished_folder` its place; OSError, also where something lies there."""
+    (building / WRITER).unlink(missing_ok=True)
+    os.rename(building, target)
 
 
 def discard(folder: Path) -> bool:

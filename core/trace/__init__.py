@@ -157,7 +157,7 @@ class Trace(TraceSlices):
         return verification
 
     def packing(self) -> AbstractContextManager[None]:
-        """Have arguments that are slow to read packed while the context lasts, by a process of its own."""
+        """Have arguments that are slow to read packed by a thread while the context lasts."""
         from ..index.blockstore import packing
 
         return packing(self.indexes)
