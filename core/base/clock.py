@@ -12,11 +12,11 @@ EPOCHS = (10**18, 4 * 10**18)
 """Times between these two (the years 2001 to 2096) are ns since 1970, as older profilers wrote them."""
 
 
-def wall_base_of(start: int) -> int | None:
-    """Return what to add to times of which the first is `start` to get ns since 1970: 0 where they count from
-    there; None where they do not tell.
+def wall_base_of(start: int, origin: int = 0) -> int | None:
+    """Return what to add to times of which the first is `start` to get ns since 1970: the origin that they
+    count from, where that does so; None where they do not tell.
     """
-    return 0 if EPOCHS[0] <= start < EPOCHS[1] else None
+    return origin if EPOCHS[0] <= start + origin < EPOCHS[1] else None
 
 
 @dataclass(frozen=True)

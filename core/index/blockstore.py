@@ -92,7 +92,7 @@ def source_of(index: Index) -> Source:
     if index.path == "-":
         raise UnreadableError("the trace came from standard input: its text is gone, only the index is left")
     try:
-        source = open_source(index.path)
+        source = open_source(index.path, ts_unit=index.ts_unit)
     except TracelaneError as error:
         raise UnreadableError(f"the arguments are in the trace file: {error}") from None
     if source.fingerprint != index.manifest.get("source"):

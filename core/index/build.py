@@ -232,6 +232,7 @@ class _Build:
             **identity,
             "form": envelope.form,
             "base_time_ns": envelope.base_time_ns,
+            "origin_ns": self.read.origin_ns,
             "display_unit": envelope.display_unit,
             "envelope": envelope.values,
             "start_ns": tables.start_ns,

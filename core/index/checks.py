@@ -53,7 +53,7 @@ def check_manifest(manifest: object) -> dict[str, Any]:
     require(manifest.get("byte_order") == sys.byteorder, "it was written on a machine of another byte order")
     for name in ("path", "form", "display_unit"):
         require(isinstance(manifest.get(name, ""), str | None), f"{name} is no text")
-    for name in ("base_time_ns", "start_ns", "end_ns"):
+    for name in ("base_time_ns", "origin_ns", "start_ns", "end_ns"):
         require(manifest.get(name) is None or _is_integer(manifest[name]), f"{name} is no integer")
     require(isinstance(manifest.get("envelope"), dict), "the envelope is no object")
     _check_source(manifest.get("source"))

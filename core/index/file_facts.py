@@ -133,7 +133,7 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
             reader = EnvelopeReader(window)
             reader.read_object()
             keys = {"baseTimeNanoseconds": base_ns, **reader.values}
-            start = _start_ns(keys, window.data[window.at :], stamp_ns)
+            start = _start_ns(keys, window.data[window.at :], stamp_ns, source.time_digits)
             facts = facts_in_keys(reader.values)._replace(start_ns=start)
         return facts._replace(has_events=_has_events(window.data, stream))
     finally:
@@ -154,16 +154,16 @@ def _has_events(data: bytes, stream: RawReader) -> bool:
     return True
 
 
-def _start_ns(keys: Mapping[str, Any], events: bytes, stamp_ns: int | None) -> int | None:
+def _start_ns(keys: Mapping[str, Any], events: bytes, stamp_ns: int | None, digits: int) -> int | None:
     """Return the least time of the first events in ns since 1970, None where times have another origin. Where
     nothing says what they count from it is the multiple of QUARTER_NS, as Kineto counts, by which they end
-    shortly before the file was written, if there is one.
+    shortly before the file was written, if there is one. Times count 10^digits ns.
     """
     times = [Decimal(match[1].decode()) for match in islice(_TIME.finditer(events), MOST_TIMES)]
     times = [time for time in times if time]
     base = keys.get("baseTimeNanoseconds")
     base = base if isinstance(base, int) and not isinstance(base, bool) else 0
-    first = int(min(times) * 1000) if times else 0
+    first = int(min(times) * 10**digits) if times else 0
     if not base and stamp_ns is not None and 0 < first < EPOCH_NS:
         base = (stamp_ns - first) // QUARTER_NS * QUARTER_NS
         if stamp_ns - base - first > LONGEST_NS:

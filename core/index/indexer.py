@@ -71,7 +71,7 @@ class _Indexer:
         location = IndexLocation(Path(order["location"]))
         try:
             if not source.is_unchanged:
-                source = open_source(source.path)
+                source = open_source(source.path, ts_unit=source.ts_unit)
                 location = locate(dict(source.fingerprint), options.index_dir)
             events = build_index(
                 source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -32,6 +32,8 @@ from .changes import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
 
 if TYPE_CHECKING:
+    from ..read.batch_store import BatchStore
+    from ..read.reader import ReadOptions, ReadResult
     from .store import Index
 
 MODULE = "tracelane.core.index.indexer"
@@ -211,14 +213,17 @@ def _build(
     cancelled: CancelledCallback,
 ) -> None:
     from ..read.batch_store import BatchStore
-    from ..read.reader import NATIVE, ReadOptions, SourceReading
+    from ..read.reader import NATIVE, OtherOriginError, ReadOptions
 
     BackgroundThread(partial(import_module, ".build", __package__))  # while other threads read
-    with BatchStore(folder) as store:
-        how = ReadOptions(options.decoder, options.threads)
-        with SourceReading(source, store, how, progress, cancelled) as reading:
-            read = reading.read()
-        del reading  # and with it the memory that it read with
+    how = ReadOptions(options.decoder, options.threads)
+    with ExitStack() as stores:
+        store = stores.enter_context(BatchStore(folder))
+        try:
+            read = _read(source, store, how, progress, cancelled)
+        except OtherOriginError as error:
+            store = stores.enter_context(BatchStore(folder))
+            read = _read(source, store, how._replace(origin_ns=error.origin_ns), progress, cancelled)
         from .build import STAGE, build
         from .workers import Workers
 
@@ -232,6 +237,19 @@ def _build(
             fingerprint=source.fingerprint,
             free_events=store.free_events,
         )
+
+
+def _read(
+    source: Source,
+    store: BatchStore,
+    how: ReadOptions,
+    progress: ProgressCallback,
+    cancelled: CancelledCallback,
+) -> ReadResult:
+    from ..read.reader import SourceReading
+
+    with SourceReading(source, store, how, progress, cancelled) as reading:
+        return reading.read()
 
 
 @dataclass(eq=False)

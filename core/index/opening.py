@@ -12,7 +12,7 @@ from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import each_at_once
 from ..read.problem import has_no_event_array
-from ..read.source import Source, current_source, open_source
+from ..read.source import Source, TsUnit, current_source, open_source
 from ..read.urls import is_url
 from .cache import locate
 from .cached import IndexJob, touch
@@ -91,7 +91,9 @@ def open_indexes(
     files = (
         paths
         if isinstance(paths, ResolvedFiles)
-        else resolve_files(paths, choice, options.index_dir, progress=progress, cancelled=cancelled)
+        else resolve_files(
+            paths, choice, options.index_dir, ts_unit=options.ts_unit, progress=progress, cancelled=cancelled
+        )
     )
     return open_states(files, states_of(files, options), options, progress=progress, cancelled=cancelled)
 
@@ -299,11 +301,13 @@ def resolve_files(
     choice: Choice,
     index_dir: Path | None,
     *,
+    ts_unit: TsUnit = "us",
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> ResolvedFiles:
     """Return the files that paths and a choice stand for, each looked at once; all files that are named one
-    by one, where none says its rank. Raises UnreadableError, UsageError as `open_indexes` does, Cancelled.
+    by one, where none says its rank. `ts_unit`: see `open_source`. Raises UnreadableError, UsageError as
+    `open_indexes` does, Cancelled.
     """
     named = tuple(paths)
     check_there(named)
@@ -312,7 +316,7 @@ def resolve_files(
 
     def look(path: str | Path) -> tuple[Source | UnreadableError, FileFacts]:
         try:
-            source = open_source(path, progress=progress, cancelled=cancelled)
+            source = open_source(path, ts_unit=ts_unit, progress=progress, cancelled=cancelled)
         except UnreadableError as error:
             return error, NO_FACTS
         facts = file_facts(source, index_dir) if together and source.kind != "stdin" else NO_FACTS

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ..read.source import TsUnit
 
 
 class IndexOptions(NamedTuple):
@@ -15,6 +18,7 @@ class IndexOptions(NamedTuple):
     threads: int | None = None  # None: as many as there are cores
     force: bool = False  # build it anew even where an index is there
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
+    ts_unit: TsUnit = "us"  # what `ts` and `dur` count; an index is of one unit
 
     def to_message(self) -> dict[str, Any]:
         return {**self._asdict(), "index_dir": None if self.index_dir is None else str(self.index_dir)}

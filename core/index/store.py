@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .column_checks import check_values
 from .column_files import CRC_BYTES
 from .format import COLUMNS, LONG, NONE, TABLES, RowKind
 from .version import MANIFEST
+
+if TYPE_CHECKING:
+    from ..read.source import TsUnit
 
 SMALL_COLUMN = 64 * 1024
 """Columns below this many bytes are copied: a mapping costs more than it saves."""
@@ -84,6 +87,16 @@ class Index:
         """The keys around the events, but for what was too large; none where nothing has been read yet."""
         envelope: dict[str, Any] = self.manifest.get("envelope", {})
         return envelope
+
+    @property
+    def origin_ns(self) -> int:
+        """What its times count from (ns, of any size): 0 but where `ts` is too large for 64 bits of ns."""
+        return int(self.manifest.get("origin_ns") or 0)
+
+    @property
+    def ts_unit(self) -> TsUnit:
+        """What `ts` and `dur` were read as."""
+        return "ns" if self.manifest.get("source", {}).get("ts_unit") == "ns" else "us"
 
     @property
     def device_properties(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* To be raised with every change of a function's arguments or of a structure, here and in structs.py. */
-#define TL_VERSION 4
+#define TL_VERSION 5
 
 #define TL_API __attribute__((visibility("default")))
 
@@ -160,6 +160,12 @@ struct tl_scan {
     struct tl_gap *gaps; /* TL_GAPS; zero at first */
     int32_t gap_count;
     int32_t new_block; /* in: the next element begins a block */
+
+    /* how times stand in the text: one of `ts` and `dur` is 10^time_digits ns, `ts` counts from the origin */
+    int64_t origin_high;
+    uint64_t origin_low; /* ns: origin_high * 2^64 + origin_low */
+    int32_t time_digits;
+    int32_t has_origin;
 };
 
 /* Read elements of an event array up to `limit`; see scan.c. */

@@ -23,6 +23,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t i64;
 __extension__ typedef unsigned __int128 u128;
+__extension__ typedef __int128 i128;
 
 #define ONES 0x0101010101010101u
 #define HIGHS 0x8080808080808080u
@@ -413,8 +414,31 @@ static inline const u8 *take_apart(const u8 *at, struct decimal *number)
     return at;
 }
 
-/* Read the microseconds of `ts` or `dur` as ns, exactly, rounded half to even; in one pass over the digits, as
- * nearly all are plain. */
+/* The ns from an origin to the `ts` that a number means, exactly, rounded half to even as it is (an origin is
+ * even); 0 where Python is to say what it means, or it is beyond TIME_LIMIT. */
+static int from_origin(const struct tl_scan *scan, const struct decimal *number, i64 *result)
+{
+    int scale = number->exponent + scan->time_digits;
+    u128 ns = number->digits;
+    i128 origin = (i128)((u128)(u64)scan->origin_high << 64 | scan->origin_low);
+    if (number->whole_left_out || scale > 19 || scale < -19 || (scale && (number->next || number->rest))) {
+        return 0;
+    }
+    if (scale >= 0) {
+        ns *= POWERS[scale]; /* below 10^38 */
+        ns += number->next > 5 || (number->next == 5 && (number->rest || (ns & 1)));
+    } else {
+        u64 power = POWERS[-scale], remainder = (u64)(ns % power);
+        ns /= power;
+        ns += remainder > power - remainder || (remainder && remainder == power - remainder && (ns & 1));
+    }
+    i128 difference = (number->negative ? -(i128)ns : (i128)ns) - origin;
+    *result = (i64)difference;
+    return difference >= -TIME_LIMIT && difference <= TIME_LIMIT;
+}
+
+/* Read `ts` or `dur` as ns, exactly, rounded half to even; in one pass over the digits, as nearly all are
+ * plain. */
 static inline const u8 *read_time(struct reader *reader, const u8 *at, struct value *value, int which)
 {
     struct event *event = &reader->event;
@@ -438,7 +462,11 @@ static inline const u8 *read_time(struct reader *reader, const u8 *at, struct va
     if (number.exponent_digits > 6) {
         return end; /* whatever that may mean, Python says it */
     }
-    int scale = number.exponent + 3;
+    if (which == 0 && reader->scan->has_origin) {
+        event->wide[0] = !from_origin(reader->scan, &number, &event->ns[0]);
+        return end;
+    }
+    int scale = number.exponent + reader->scan->time_digits;
     u64 ns = number.digits;
     if (scale >= 0 && ns) {
         if (number.whole_left_out || scale > 19 || ns > (u64)TIME_LIMIT / POWERS[scale]) {

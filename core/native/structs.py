@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
-VERSION = 4
+VERSION = 5
 """TL_VERSION of native.h."""
 GAPS = 256
 GAP_TEXT = 64
@@ -44,6 +44,9 @@ class ScanStruct(ctypes.Structure):
         *((name, c_int32) for name in ("keys", "group_count", "cname_column", "promoted_columns")),
         *((name, c_void_p) for name in ("promoted_ordinals", "promoted_values", "promoted_count", "gaps")),
         *((name, c_int32) for name in ("gap_count", "new_block")),
+        ("origin_high", c_int64),
+        ("origin_low", c_uint64),
+        *((name, c_int32) for name in ("time_digits", "has_origin")),
     ]
 
 

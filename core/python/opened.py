@@ -17,6 +17,8 @@ from ..base.safe_text import safe
 from ..base.units import format_ns
 from ..export.timeline_svg import timeline_svg
 from ..index.captures import Choice
+from ..index.options import IndexOptions
+from ..read.source import TIME_DIGITS, TsUnit
 from ..sql import TIMEOUT_S
 from ..tables.analysis import Option
 from ..tables.registry import BY_NAME
@@ -288,6 +290,7 @@ def opened_for_python(
     step_name: str | None,
     attribute: Attribute,
     device_offsets: Sequence[str],
+    ts_unit: TsUnit = "us",
 ) -> OpenedTrace:
     """Open traces for `tracelane.open`."""
     if isinstance(paths, bytes) or not (isinstance(paths, Path) or hasattr(paths, "__iter__")):
@@ -298,6 +301,9 @@ def opened_for_python(
     for path in several:
         if not isinstance(path, str | Path) or not str(path):
             raise UsageError(f"a path is a text or a Path, not {path!r}")
+    if ts_unit not in TIME_DIGITS:
+        raise UsageError(f"ts_unit is {' or '.join(TIME_DIGITS)}, not {ts_unit!r}")
     several = [os.path.expanduser(path) for path in several]
     reading = Selection(step_name=step_name, attribute=attribute, device_offsets=tuple(device_offsets))
-    return OpenedTrace(open_trace(several, index_dir=index_dir, choice=choice), reading)
+    options = IndexOptions(index_dir, ts_unit=ts_unit)
+    return OpenedTrace(open_trace(several, options, choice=choice), reading)

@@ -16,11 +16,49 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, U8, U32, AnyArray
-from ..base.units import TIME_LIMIT_TEXT
+from ..base.units import TIME_LIMIT, TIME_LIMIT_TEXT
 from .problem import Problem
 from .promoted import PromotedTable
 
 """The limit as messages say it."""
+
+
+class TimeScale(NamedTuple):
+    """How times stand in a text: `ts` and `dur` count 10^digits ns, and trace time `ts` from an origin."""
+
+    digits: int = 3
+    origin_ns: int = 0  # a whole number of µs, of any size
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """The `ts` of some events that lie further from the origin than TIME_LIMIT; ns, from 0."""
+
+    count: int
+    least: int
+    most: int
+    usual: int  # one that most lie close to, if most lie close to one
+    lead: int = 1  # by so many more are close to it than to others (majority vote of Boyer and Moore)
+
+    @classmethod
+    def of(cls, time: int) -> Beyond:
+        return cls(1, time, time, time)
+
+    def joined(self, other: Beyond) -> Beyond:
+        """Return those of these events and of others."""
+        count, least, most = (
+            self.count + other.count,
+            min(self.least, other.least),
+            max(self.most, other.most),
+        )
+        first, second = (self, other) if self.lead >= other.lead else (other, self)
+        is_close = abs(first.usual - second.usual) <= TIME_LIMIT // 2
+        lead = first.lead + second.lead if is_close else first.lead - second.lead
+        return Beyond(count, least, most, first.usual, lead)
+
+
+PLAIN_SCALE = TimeScale()
+"""Times in µs, from 0."""
 
 
 class EventFlag(IntFlag):
@@ -150,6 +188,7 @@ class Batch:
     table: int  # the thread whose StringTable the numbers index
     first_uses: U32  # numbers of that table's strings, in the order in which this batch uses them first
     first_tracks: U32  # likewise its tracks
+    beyond: Beyond | None = None  # None where no `ts` lies beyond the limit
 
 
 class Numbering(Protocol):
@@ -211,8 +250,8 @@ def string_table(texts: Sequence[bytes], tracks: Sequence[tuple[int, int]]) -> S
 class ColumnBuffers:
     """The columns of the batch that is being read, with room for more; its memory is used again."""
 
-    def __init__(self, promoted: PromotedTable) -> None:
-        self.promoted = promoted
+    def __init__(self, promoted: PromotedTable, scale: TimeScale = PLAIN_SCALE) -> None:
+        self.promoted, self.scale = promoted, scale
         self.names = (*TABLES, "metadata")
         self.tables: dict[str, Table] = {
             name: {
@@ -241,6 +280,7 @@ class ColumnBuffers:
         self.named_counts: Counter[str] = Counter()
         self.metadata: list[Metadata] = []
         self.problems: list[Problem] = []
+        self.beyond: Beyond | None = None
         self.clamped = 0
         self.first_clamped: int | None = None
 
@@ -305,6 +345,7 @@ class ColumnBuffers:
             table=table,
             first_uses=uses[0],
             first_tracks=uses[1],
+            beyond=self.beyond,
         )
 
     def _named(self) -> dict[str, int]:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -23,6 +23,7 @@ from .batch import (
     NOT_OBJECTS,
     PHASES,
     WITHOUT_TIME,
+    Beyond,
     ColumnBuffers,
     EventFlag,
     IdKind,
@@ -54,6 +55,10 @@ LARGEST_EXPONENT = 308
 _LARGEST_INTEGER = 10 ** (LARGEST_EXPONENT + 3)
 
 
+US_DIGITS: Final = 3
+"""The format counts times in µs, of 10^3 ns."""
+
+
 class Real(float):
     """A number with a fraction or an exponent that still knows its text."""
 
@@ -73,6 +78,7 @@ class EventWriter:
         self._columns = columns
         self._numbering = numbering
         self._promoted = columns.promoted
+        self._digits, self._origin = columns.scale
 
     def write(
         self, element: object, begin: int, end: int, *, irregular: bool = False, repaired: bool = False
@@ -122,10 +128,14 @@ class EventWriter:
         if phase == "M":
             columns.metadata.append(metadata_of(event, columns.ordinal))
             return
-        start = time_of(event.get("ts"))
+        start = time_of(event.get("ts"), self._digits)
         if start is None:
             columns.counts[WITHOUT_TIME + code] += 1
             return
+        if abs(start - self._origin) > TIME_LIMIT:
+            one = Beyond.of(start)
+            columns.beyond = one if columns.beyond is None else columns.beyond.joined(one)
+        start -= self._origin
         duration = 0
         if phase == "X":
             duration, code = self._duration(event)
@@ -142,7 +152,7 @@ class EventWriter:
         """Return the duration of a slice, and its phase: another one where it means nothing."""
         counts = self._columns.counts
         value = event.get("dur")
-        duration = time_of(value)
+        duration = time_of(value, self._digits)
         if value is None:
             counts[MISSING_DURATIONS] += 1
         elif duration is None:
@@ -271,14 +281,16 @@ class EventWriter:
             columns.promoted_count[number] += 1
 
 
-def time_of(value: object) -> int | None:
-    """Return the ns that a `ts` or `dur` means: a number or the text of one; else None."""
+def time_of(value: object, digits: int = US_DIGITS) -> int | None:
+    """Return the ns that a `ts` or `dur` means: a number or the text of one, which counts 10^digits ns; else
+    None.
+    """
     if isinstance(value, Real):
-        return ns_from_text(value.text)
+        return ns_from_text(value.text, digits)
     if isinstance(value, int) and not isinstance(value, bool):
-        return value * 1000 if abs(value) < _LARGEST_INTEGER else None
+        return value * 10**digits if abs(value) < _LARGEST_INTEGER else None
     if isinstance(value, str | float | Decimal):
-        return ns_from_text(str(value))
+        return ns_from_text(str(value), digits)
     return None
 
 
@@ -349,20 +361,22 @@ CATEGORY_GROUPS: tuple[Group, ...] = ("other", *sorted(set(GROUPS) - {"other"}))
 _NUMBER = re.compile(r"([+-]?)(\d+)?(?:\.(\d*))?(?:[eE]([+-]?\d{1,6}))?", re.ASCII)
 
 
-def ns_from_text(text: str) -> int | None:
-    """Return a decimal text of µs in ns, rounded half to even; None where it is no finite number."""
+def ns_from_text(text: str, digits: int = US_DIGITS) -> int | None:
+    """Return a decimal text that counts 10^digits ns in ns, rounded half to even; None where it is no finite
+    number.
+    """
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         return None
     sign, whole, fraction, exponent = match.groups()
-    digits = (whole or "") + (fraction or "")
-    if not digits:
+    written = (whole or "") + (fraction or "")
+    if not written:
         return None
-    significant = digits.lstrip("0")
+    significant = written.lstrip("0")
     if not significant:
         return 0
-    shift = whole_number(exponent or "0") - len(fraction or "") + 3
-    if shift + len(significant) > LARGEST_EXPONENT + 3:
+    shift = whole_number(exponent or "0") - len(fraction or "") + digits
+    if shift + len(significant) > LARGEST_EXPONENT + digits:
         return None
     value: int
     if shift >= 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -18,11 +18,12 @@ from ..base.errors import Cancelled, UnreadableError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
-from .batch import Batch, ColumnBuffers, PlainNumbering, StringTable
+from .batch import PLAIN_SCALE, Batch, ColumnBuffers, PlainNumbering, StringTable, TimeScale
 from .batch_store import BatchStore, store_batch
 from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader, ReadChunk
 from .documents import Documents
 from .envelope import Envelope
+from .origin import other_origin
 from .problem import (
     CORRUPT,
     DAMAGED,
@@ -60,6 +61,15 @@ class ReadResult(NamedTuple):
     counts: dict[str, int]
     problems: tuple[Problem, ...]
     decoder: str  # NATIVE or PYTHON: which scanner read
+    origin_ns: int = 0  # what times count from
+
+
+class OtherOriginError(Exception):
+    """Reading ended early, as more times are exact where they count from another origin."""
+
+    def __init__(self, origin_ns: int) -> None:
+        super().__init__()
+        self.origin_ns = origin_ns
 
 
 class _Job(NamedTuple):
@@ -84,11 +94,11 @@ def scanner_name(decoder: str) -> str:
     return NATIVE if PYTHON not in (name, decoder) and native_library().functions is not None else PYTHON
 
 
-def new_scanner(decoder: str, promoted: PromotedTable) -> NewScanner:
+def new_scanner(decoder: str, promoted: PromotedTable, scale: TimeScale = PLAIN_SCALE) -> NewScanner:
     def make(watch: ScanWatch) -> ReferenceScanner:
         if decoder == NATIVE:
-            return NativeScanner(promoted, watch)
-        return ReferenceScanner(ColumnBuffers(promoted), PlainNumbering(), watch)
+            return NativeScanner(promoted, watch, scale)
+        return ReferenceScanner(ColumnBuffers(promoted, scale), PlainNumbering(), watch)
 
     return make
 
@@ -100,6 +110,7 @@ class ReadOptions(NamedTuple):
     threads: int | None = None  # as many as there are cores
     chunk_size: int = CHUNK_SIZE  # bytes that a thread reads at once
     longest: int = LONGEST_EVENT  # bytes; longer events are counted and passed over
+    origin_ns: int | None = None  # what times count from; None: from 0, OtherOriginError where that is wrong
 
 
 DEFAULT_READ_OPTIONS = ReadOptions()
@@ -119,7 +130,8 @@ class SourceReading:
         """Open the source and begin to read it into batches, whose columns lie in `store`."""
         self._store = store
         self.decoder = scanner_name(options.decoder)
-        self._source = source
+        self._source, self._origin = source, options.origin_ns or 0
+        self._may_move = options.origin_ns is None
         self._chunk_size = options.chunk_size
         self._promoted = PromotedTable()
         self._progress = progress
@@ -127,13 +139,14 @@ class SourceReading:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._results: SimpleQueue[ReadChunk | BaseException] = SimpleQueue()
         self._text: TextSource = text_source(source)
+        scale = TimeScale(source.time_digits, self._origin)
         # Python's own scanner runs in one thread at a time anyway.
         alone = self.decoder == PYTHON or (source.seekable and source.size < THREADS_FROM)
         threads = usual_threads() if options.threads is None else options.threads
         self._readers = [
             ChunkReader(
                 self._text,
-                new_scanner(self.decoder, self._promoted),
+                new_scanner(self.decoder, self._promoted, scale),
                 thread=thread,
                 chunk_size=options.chunk_size,
                 longest=options.longest,
@@ -167,7 +180,8 @@ class SourceReading:
 
     def read(self) -> ReadResult:
         """Read everything. Sound JSON without events is an empty trace with a problem. Raises UnreadableError
-        where neither an event nor that stands in the source, CacheError on a full disk, Cancelled.
+        where neither an event nor that stands in the source, CacheError on a full disk, OtherOriginError,
+        Cancelled.
         """
         documents = Documents(self._text)
         batches: list[Batch] = []
@@ -178,6 +192,7 @@ class SourceReading:
             if self._cut is not None:
                 break
             begin, count = self._next_array(documents, end, closed=closed), count + 1
+        self._check_origin(batches)
         problems = merge_problems([documents.problems, self._problems_of_packing()])
         if not documents.form or (self._cut is not None and not batches):
             if damage := [one for one in problems if one.kind in (DAMAGED, UNVERIFIED)]:
@@ -201,7 +216,13 @@ class SourceReading:
             counts,
             merge_problems([*(batch.problems for batch in batches), problems]),
             self.decoder,
+            self._origin,
         )
+
+    def _check_origin(self, batches: Sequence[Batch]) -> None:
+        origin = other_origin(batches) if self._may_move else 0
+        if origin:
+            raise OtherOriginError(origin)
 
     def _next_array(self, documents: Documents, end: int = 0, *, closed: bool = False) -> int | None:
         """Return where the next array may begin; None, too, where what stands before it is garbage."""
@@ -267,6 +288,8 @@ class SourceReading:
                 self._text.release(min([done.end, *running.values()]) - RELEASE_BEHIND)
                 if done.batch.events or done.batch.problems:
                     batches.append(done.batch)
+                    if len(batches) == 1:
+                        self._check_origin(batches)
                 if done.is_broken:
                     self._cut = done.end
                 if done.closed or done.ended:

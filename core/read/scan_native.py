@@ -13,7 +13,7 @@ from ..base.errors import Cancelled
 from ..base.kineto import GROUPS
 from ..native.library import native_library
 from ..native.structs import GAPS, GapStruct, ScanStruct
-from .batch import METADATA, TABLES, ColumnBuffers, StringTable, grown
+from .batch import METADATA, PLAIN_SCALE, TABLES, ColumnBuffers, StringTable, TimeScale, grown
 from .event_writer import CATEGORY_GROUPS, metadata_of
 from .promoted import PromotedTable
 from .scan_reference import Reason, ReferenceScanner, ScanStop, ScanText, ScanWatch, decode_element
@@ -121,7 +121,11 @@ class NativeScanner(ReferenceScanner):
     """Reads elements into columns by scan.c, and like the plain one what that leaves to it."""
 
     def __init__(
-        self, promoted: PromotedTable, watch: ScanWatch, functions: ctypes.CDLL | None = None
+        self,
+        promoted: PromotedTable,
+        watch: ScanWatch,
+        scale: TimeScale = PLAIN_SCALE,
+        functions: ctypes.CDLL | None = None,
     ) -> None:
         functions = functions or native_library().functions
         if functions is None:
@@ -132,7 +136,7 @@ class NativeScanner(ReferenceScanner):
         functions.tl_scan.argtypes = functions.tl_rehash.argtypes = [ctypes.c_void_p]
         functions.tl_scan.restype = ctypes.c_int32
         functions.tl_rehash.restype = None
-        columns = ColumnBuffers(promoted)
+        columns = ColumnBuffers(promoted, scale)
         self._functions = functions
         self._struct = struct = ScanStruct()
         self._capacity = np.zeros(len(columns.count), np.int64)
@@ -142,6 +146,8 @@ class NativeScanner(ReferenceScanner):
         struct.cancel, struct.progress = watch.cancel.ctypes.data, watch.progress.ctypes.data
         struct.count, struct.capacity = columns.count.ctypes.data, self._capacity.ctypes.data
         struct.counts = columns.counts.ctypes.data
+        struct.time_digits, struct.has_origin = scale.digits, scale.origin_ns != 0
+        struct.origin_high, struct.origin_low = scale.origin_ns >> 64, scale.origin_ns & (1 << 64) - 1
         self._describe(promoted)
         self._memory = NativeNumbering(struct, columns.count, self._capacity, functions)
         super().__init__(columns, self._memory, watch)

@@ -14,10 +14,11 @@ import stat
 import sys
 import weakref
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
@@ -41,6 +42,10 @@ ROOM_EVERY = 64 << 20
 SPOOL_PREFIX = "tracelane-input-"
 
 Fingerprint: TypeAlias = dict[str, int | str]
+TsUnit: TypeAlias = Literal["us", "ns"]
+"""What `ts` and `dur` count: µs, as the format has it, or ns, as some writers have it."""
+TIME_DIGITS: Mapping[TsUnit, int] = {"us": 3, "ns": 0}
+"""They count so many powers of ten ns."""
 
 _MAGIC = (
     (b"\x1f\x8b", "gzip"),
@@ -146,6 +151,7 @@ class Source:
     fingerprint: Fingerprint
     mark: int = 0  # bytes of the byte order mark
     notes: tuple[str, ...] = ()  # where it comes from, if that is not its path
+    ts_unit: TsUnit = "us"  # of JSON; what becomes JSON here has µs
     _keep: object = field(default=None, repr=False, compare=False)
 
     def to_message(self) -> dict[str, Any]:
@@ -173,6 +179,11 @@ class Source:
     def seekable(self) -> bool:
         """Whether byte ranges of the text can be read directly from the file."""
         return self.packing == "plain" and self.encoding.startswith("utf-8") and self.file.has_ranges
+
+    @property
+    def time_digits(self) -> int:
+        """In what its `ts` and `dur` count, as a power of ten ns."""
+        return TIME_DIGITS[self.ts_unit]
 
     @property
     def is_unchanged(self) -> bool:
@@ -252,14 +263,24 @@ class Source:
 def open_source(
     path: str | Path,
     *,
+    ts_unit: TsUnit = "us",
     spool_folder: Path | None = None,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Source:
-    """Look at what `path` is without reading it through; "-" and pipes go to a temporary file first. Raises
+    """Look at what `path` is without reading it through; "-" and pipes go to a temporary file first.
+    `ts_unit` is what its times count where it is JSON, and part of what its index is known by. Raises
     UnreadableError, with one clear line, for what is missing, empty, or plainly no trace.
     """
-    name = str(path)
+    source = _opened(str(path), spool_folder, progress, cancelled)
+    if ts_unit == "us" or source.encoding == PERFETTO or source.encoding.startswith(PREFIX):
+        return source
+    return replace(source, ts_unit=ts_unit, fingerprint={**source.fingerprint, "ts_unit": ts_unit})
+
+
+def _opened(
+    name: str, spool_folder: Path | None, progress: ProgressCallback, cancelled: CancelledCallback
+) -> Source:
     if name == "-":
         return spooled_source(name, sys.stdin.buffer, spool_folder, progress, cancelled)
     if is_url(name):
@@ -282,7 +303,7 @@ def open_source(
 
 def current_source(source: Source) -> Source:
     """Return a source that was looked at a while ago; looked at again where its file has changed since."""
-    return source if source.is_unchanged else open_source(source.path)
+    return source if source.is_unchanged else open_source(source.path, ts_unit=source.ts_unit)
 
 
 def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> Source:

@@ -323,7 +323,7 @@ def collect_rank(job: RankJob) -> Collected:
     facts: dict[str, Any] = {"name": job.name, "rank": job.rank, "place": job.layout}
     name = short_hash(job.name.encode())
     try:
-        source = open_source(job.path)
+        source = open_source(job.path, ts_unit=job.options.ts_unit)
         state = state_hash(source.fingerprint)
         same = next((record for record in job.there if record.state == state), None)
         if same is not None and not job.with_index:
@@ -364,7 +364,7 @@ def _index(job: RankJob, source: Source, folder: Path) -> Index:
     index = None if options.force else cached_index(source, options.index_dir)
     if index is not None:
         return index
-    own = IndexOptions(folder, options.decoder, options.threads)
+    own = IndexOptions(folder, options.decoder, options.threads)  # the unit is the source's
     return ingest_index(source, own if options.index_dir is None else options)
 
 

@@ -268,7 +268,9 @@ def short_hash(data: bytes) -> str:
 def state_hash(fingerprint: Fingerprint) -> str:
     """Return the hash of a trace's state: its size, its contents at the ends, its ETag; of no time."""
     state = {
-        key: fingerprint[key] for key in ("size", "head", "tail", "etag", "hash") if fingerprint.get(key)
+        key: fingerprint[key]
+        for key in ("size", "head", "tail", "etag", "hash", "ts_unit")
+        if fingerprint.get(key)
     }
     return short_hash(json_bytes(state))
 

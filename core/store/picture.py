@@ -144,7 +144,9 @@ def opened_rank(
             raise
         path = str(folder / "trace")  # only arguments need it, and say that it is not there
     if index is None:
-        return trace_of(path, ingest_index(open_source(path), options, progress=progress))
+        return trace_of(
+            path, ingest_index(open_source(path, ts_unit=options.ts_unit), options, progress=progress)
+        )
     index.path = path  # that in the index may be anybody's
     return trace_of(path, index)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -17,6 +18,7 @@ from ..index.file_facts import Member
 from ..index.format import LaneKind, LaneRole, RowKind
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
+from ..index.ts_unit import time_notes
 from ..query.steps import SourceStep as LaneStep
 from ..query.steps import steps_of
 from ..query.views import Lane, Link, Process, Row, SourceInfo, Step
@@ -259,7 +261,7 @@ def trace_of_opened(opened: Opened) -> Trace:
     """Return the trace of indexes that are open already."""
     trace = Trace(opened.indexes, opened.members, opened.captures, opened.current)
     for index in opened.indexes:
-        index.notes += analyzer_notes(index.envelope)
+        index.notes += (*time_notes(index, time.time_ns()), *analyzer_notes(index.envelope))
     if trace.clocks is not NO_CLOCKS and trace.alignment.text:
         opened.indexes[0].notes += (trace.alignment.text,)
     return trace

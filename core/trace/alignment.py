@@ -285,8 +285,8 @@ def wall_base(index: Index) -> int | None:
     """
     base, start = index.manifest.get("base_time_ns"), index.manifest.get("start_ns")
     if isinstance(base, int):
-        return base
-    return wall_base_of(start) if isinstance(start, int) else None
+        return base + index.origin_ns
+    return wall_base_of(start, index.origin_ns) if isinstance(start, int) else None
 
 
 def _clocks(offsets: dict[ClockKey, int]) -> Clocks:

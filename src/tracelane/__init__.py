@@ -53,6 +53,7 @@ def open(
     step_name: str | None = None,
     attribute: Literal["launch", "window"] = "launch",
     device_offsets: Sequence[str] = (),
+    ts_unit: Literal["us", "ns"] = "us",
 ) -> OpenedTrace:
     """Open one or several trace files, or a folder of them; what is not indexed yet is indexed now.
 
@@ -60,6 +61,7 @@ def open(
     number, a part of a time, or "all"; the name of a folder). index_dir: where the index is kept, else in the
     cache. step_name: slices of this name are the steps. attribute: device work belongs to the step that
     launched it, or to the window in which it ran. device_offsets: as --device-offset, "PID=S" or "auto".
+    ts_unit: what `ts` and `dur` of JSON count.
 
     Raises TracelaneError, whose text says in one line what is wrong with the input.
     """
@@ -73,6 +75,7 @@ def open(
         step_name,
         attribute,
         device_offsets,
+        ts_unit,
     )
 
 

@@ -167,6 +167,10 @@ CASES_OF_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "negative-durations": ({"events": [*S, op(5, -1, tid=9)]}, {"events": [*S, op(5, 0, tid=9)]}),
     "clamped-times": ({"events": [*S, op(1e16, 1, tid=9)]}, {"events": [*S, op(5000, 1, tid=9)]}),
+    "ts-unit": (
+        {"events": [one | {"ts": one["ts"] + 1_773_534_654 * 10**9} if "ts" in one else one for one in S]},
+        {"events": [one | {"ts": one["ts"] + 1_773_534_654 * 10**6} if "ts" in one else one for one in S]},
+    ),
     "far-times": ({"events": [*S, op(FAR, 1, tid=9)]}, {"events": [*S, op(50 * SECOND, 1, tid=9)]}),
     "unmatched": (
         {"events": [*S, begin(1, tid=9), async_event("b", 1, 5)]},

@@ -103,7 +103,8 @@ def test_the_span_is_clamped_as_slices_are(pairs: str, tmp_path: Path) -> None:
     """What `info` says of the first and the last moment is what the lanes draw, also beyond the limit."""
     far = [event_text(phase, "1e19" if phase == "E" else "-1e19", dur="3e19") for phase in pairs]
     path = tmp_path / "t.json"
-    path.write_text(f"[{', '.join(far)}]", encoding="utf-8")
+    near = [event_text("i", "0", s="t") for _ in far]
+    path.write_text(f"[{', '.join([*near, *far])}]", encoding="utf-8")
     index = ingest_index(open_source(path), IndexOptions(index_dir=tmp_path / "index"))
     drawn = int(index.lanes["start"].min()), int(index.lanes["end"].max())
     assert (index.manifest["start_ns"], index.manifest["end_ns"]) == drawn == (-TIME_LIMIT, TIME_LIMIT)

@@ -38,7 +38,11 @@ class TraceOptions(Options):
     def index_options(self) -> IndexOptions:
         """Where indexes lie and how they are built."""
         return IndexOptions(
-            self.index_dir, threads=self.threads, force=self.force, cache_limit=self.cache_limit
+            self.index_dir,
+            threads=self.threads,
+            force=self.force,
+            cache_limit=self.cache_limit,
+            ts_unit=self.ts_unit,
         )
 
     @cached_property
@@ -99,7 +103,9 @@ class TraceOptions(Options):
         from tracelane.core.index.opening import resolve_files
 
         with ProgressBar(self.bar_title) as progress:
-            return resolve_files(self.traces, self.choice, self.index_dir, progress=progress)
+            return resolve_files(
+                self.traces, self.choice, self.index_dir, ts_unit=self.ts_unit, progress=progress
+            )
 
     def with_window_of_step(self) -> TraceOptions:
         """Return the same with --step as --from; UsageError where both are given."""
@@ -118,6 +124,7 @@ class TraceOptions(Options):
             index_dir=self.index_dir,
             cache_limit=self.cache_limit,
             force=self.force,
+            ts_unit=self.ts_unit,
         )
 
     def store_tables(self, name: str, options: dict[str, Any]) -> Tables | None:

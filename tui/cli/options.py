@@ -21,6 +21,7 @@ from tracelane.core.export.forms import FORMS
 from . import completing
 
 if TYPE_CHECKING:
+    from tracelane.core.read.source import TsUnit
     from tracelane.core.tables.scope import Attribute
 
 
@@ -127,7 +128,7 @@ LONGEST_SHOWN = 40
 """Characters of a value that a message shows."""
 WHICH = ("run", "capture", "rank", "wait")
 """Which of the captures that a path stands for."""
-INDEX = ("threads", "index_dir", "cache_limit", "force")
+INDEX = ("ts_unit", "threads", "index_dir", "cache_limit", "force")
 """Where indexes lie and how they are built."""
 WINDOW = ("begin", "end", "tz", "step", "step_name")
 PART = (*WINDOW, "attribute", "skip_first", "lanes", "where")
@@ -375,6 +376,13 @@ class Options:
     rank: str | None = _option("--rank", "RANKS", "Only these ranks' files: 0-3,7.")
     wait: bool = _option(
         "--wait", "", "Wait until the traces are complete, then open them.", default=False, is_flag=True
+    )
+    ts_unit: TsUnit = _option(  # noqa: RUF009 - a field
+        "--ts-unit",
+        "UNIT",
+        "What ts and dur of JSON count: us, as the format has it, or ns, as some writers have it.",
+        default="us",
+        type=click.Choice(["us", "ns"]),
     )
     threads: int | None = _option(
         "--threads",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...base.kineto import GROUPS, OPS, RUNTIME
 from ...base.units import TIME_LIMIT_TEXT, count_of, format_count, format_ns
 from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
+from ...index.ts_unit import looks_like_ns
 from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
 from ...read.problem import DAMAGED, OTHER_TEXT, UNVERIFIED
@@ -253,6 +255,19 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     evidence = _problems(recording, "clamped time")
     count = sum(problem["count"] for problem in recording.index.problems if problem["kind"] == "clamped time")
     return Diagnosis(count, f"{count_of(count, 'event')} with a time too large to keep", evidence)
+
+
+@DoctorRule(
+    "ts-unit",
+    "note",
+    "as µs, `ts` is more than 10 years in the future (by the file's base time, or since 1970), as ns not",
+    FORMAT,
+    distorts="every time and duration: they are a thousand times too long",
+)
+def ts_unit(recording: Recording, limits: Limits) -> Diagnosis | None:
+    if not looks_like_ns(recording.index, time.time_ns()):
+        return None
+    return Diagnosis(1, "ts looks like ns: open the trace with --ts-unit ns")
 
 
 @DoctorRule(
