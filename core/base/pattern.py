@@ -1,8 +1,9 @@
 """Regular expressions as users type them, of which none can block the program.
 
 Python's engine tries all ways to match one after the other, for which `(a+)+$` needs longer than anybody
-lives, and no thread can stop it. So where something repeats, is grouped or looked around for, a
-process that can be ended at any moment searches, with a limit of processor time for each text.
+lives. It holds Python's lock all the while, so that a thread that searched would stop all others, and nothing
+could stop it. So where something repeats, is grouped or looked around for, one process that can be ended at
+any moment searches (`pattern_search`), with a limit of processor time for each text.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from . import pattern_search
 from .errors import Cancelled, TracelaneError, UsageError
 from .numbers import whole_number
+from .pattern_search import TOO_LONG
 from .progress import CancelledCallback, never
 
 if TYPE_CHECKING:
@@ -33,45 +36,10 @@ TEXT_S = 1.0
 ALL_S = 60.0
 """The same for all texts that one expression is asked about."""
 POLL_S = 0.05
+PROGRAM = pattern_search.__file__
 REQUEST_CHARACTERS = 1 << 18
 MOST_CACHED = 1 << 16
 """Answers of a job that are cached: titles of lanes are asked for again and again."""
-TOO_LONG = 3
-PROGRAM = (
-    f"TOO_LONG = {TOO_LONG}"
-    + """
-import json, os, re, signal, sys, time, warnings
-warnings.simplefilter("ignore")
-text, flags, text_s, all_s = json.loads(sys.stdin.readline())
-tick_s = min(text_s, all_s) / 20
-def tick(*_):
-    global ticks
-    ticks += 1
-    if ticks * tick_s > text_s or time.process_time() > all_s:
-        print(*ends, flush=True)
-        os._exit(TOO_LONG)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 2 * text_s)
-signal.signal(signal.SIGPROF, tick)
-ways = {"search": re.compile(text, flags).search, "match": re.compile(text, flags).match}
-for line in sys.stdin:
-    how, texts = json.loads(line)
-    find, ends, ticks, said = ways[how], [], 0, time.monotonic()
-    signal.setitimer(signal.ITIMER_PROF, tick_s, tick_s)
-    for text in texts:
-        ticks = 0
-        found = find(text)
-        ends.append(-1 if found is None else found.end())
-        if time.monotonic() - said > 0.02:
-            print(*ends, flush=True)
-            ends, said = [], time.monotonic()
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    print(*ends, ".", flush=True)
-"""
-)
-"""Where a text takes too long it says what it has found until then and ends. The other timer, set anew by
-each tick, ends it while Python looks at no signals.
-"""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _QUICK = re.compile(r"(?:[^*+?{(\\]|\\.)*", re.DOTALL)
 """Without repeats and groups an expression can match from one position in as many ways as it has
@@ -125,61 +93,41 @@ class Pattern(NamedTuple):
         return None if end < 0 else end
 
 
-class PatternJob:
-    """A process that searches for one expression; one caller at a time."""
+class SearchProcess:
+    """The process that searches for whatever expression, one request after another; it is started when it is
+    needed, and ended where a text takes too long or nobody waits for the answer any more.
+    """
 
-    def __init__(self, text: str, flags: int, text_s: float = TEXT_S, all_s: float = ALL_S) -> None:
-        """Prepare an expression, compiled with these flags, within these limits; the first question starts
-        the process.
-        """
-        self._text = text
-        self._begin = json.dumps([text, flags, text_s, all_s]) + "\n"
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
-        self._slow: SlowPatternError | None = None
-        self._cache: dict[tuple[str, str], int] = {}
 
-    def ends(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
-        """Return of each text where the match ends ("search": the first one, "match": the one at the begin),
-        -1 where there is none. Raises SlowPatternError (from then on at once), Cancelled, TracelaneError.
+    def ends(
+        self, request: SearchRequest, texts: Sequence[str], cancelled: CancelledCallback
+    ) -> tuple[list[int], float]:
+        """Return where the match in each text ends, -1 where there is none, and the seconds that it took.
+        Raises TextTooLongError, Cancelled, TracelaneError.
         """
-        with self._lock:
-            if self._slow is not None:
-                raise self._slow
-            cache = self._cache
-            new = [text for text in dict.fromkeys(texts) if (how, text) not in cache]
-            if new:
-                if len(cache) + len(new) > MOST_CACHED:
-                    cache = self._cache = {}
-                    new = list(dict.fromkeys(texts))
-                answers = self._answers(how, list(map(_sound, new)), cancelled)
-                cache.update(((how, text), end) for text, end in zip(new, answers))
-            return [cache[how, text] for text in texts]
-
-    def _answers(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
-        """Ask the process, some texts at a time; it is ended where one of them takes too long."""
-        ends: list[int] = []
+        while not self._lock.acquire(timeout=POLL_S):  # another thread's request
+            if cancelled():
+                raise Cancelled
         try:
-            while len(ends) < len(texts):
-                count, size = 0, 0
-                while len(ends) + count < len(texts) and (not count or size < REQUEST_CHARACTERS):
-                    size += len(texts[len(ends) + count])
-                    count += 1
-                ends += self._request(how, texts[len(ends) : len(ends) + count], cancelled)
+            return self._answer(json.dumps([*request, list(texts)]), cancelled)
         except BaseException:
             self._end()
             raise
-        return ends
+        finally:
+            self._lock.release()
 
-    def _request(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
+    def _answer(self, request: str, cancelled: CancelledCallback) -> tuple[list[int], float]:
         process = self._running()
         assert process.stdin is not None and process.stdout is not None
         try:
-            process.stdin.write((json.dumps([how, list(texts)]) + "\n").encode())
+            process.stdin.write(request.encode() + b"\n")
             process.stdin.flush()
         except OSError:
-            raise TracelaneError(self._why_ended(process)) from None
+            raise TracelaneError(_why_ended(process)) from None
         ends: list[int] = []
         while True:
             if cancelled():
@@ -189,15 +137,14 @@ class PatternJob:
             data = os.read(process.stdout.fileno(), 1 << 16)
             if not data:
                 if process.wait() in (TOO_LONG, -signal.SIGVTALRM):
-                    self._slow = self._too_long_on(texts[len(ends)])
-                    raise self._slow
-                raise TracelaneError(self._why_ended(process))
+                    raise TextTooLongError(len(ends))
+                raise TracelaneError(_why_ended(process))
             *lines, self._rest = (self._rest + data).split(b"\n")
             for line in lines:
-                words = line.split()
-                ends += [whole_number(word) for word in words if word != b"."]
-                if words[-1:] == [b"."]:
-                    return ends
+                words, _, seconds = line.partition(b".")
+                ends += map(whole_number, words.split())
+                if seconds:
+                    return ends, float(seconds)
 
     def _running(self) -> subprocess.Popen[bytes]:
         process = self._process
@@ -208,13 +155,11 @@ class PatternJob:
 
         try:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", PROGRAM],
+                [sys.executable, "-I", "-S", PROGRAM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-            assert process.stdin is not None
-            process.stdin.write(self._begin.encode())
         except OSError as error:
             raise TracelaneError(f"no process to search with: {error.strerror or error}") from None
         self._process, self._rest = process, b""
@@ -226,16 +171,82 @@ class PatternJob:
             _ended(self._process)
             self._process = None
 
+
+class SearchRequest(NamedTuple):
+    """What `pattern_search` is asked about some texts."""
+
+    text: str
+    flags: int
+    how: str  # "search" or "match"
+    text_s: float  # of processor time, for one text
+    all_s: float  # for all of them
+
+
+class TextTooLongError(Exception):
+    """The text at this position of a request took longer than allowed."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class PatternJob:
+    """One expression and what is known of it; one caller at a time."""
+
+    def __init__(self, text: str, flags: int, text_s: float = TEXT_S, all_s: float = ALL_S) -> None:
+        """Prepare an expression, compiled with these flags, within these limits."""
+        self._request = SearchRequest(text, flags, "search", text_s, all_s)
+        self._lock = threading.Lock()
+        self._slow: SlowPatternError | None = None
+        self._cache: dict[tuple[str, str], int] = {}
+
+    def ends(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
+        """Return of each text where the match ends ("search": the first one, "match": the one at the begin),
+        -1 where there is none. Raises SlowPatternError (from then on at once), Cancelled, TracelaneError.
+        """
+        with self._lock:
+            if self._slow is not None:
+                raise self._slow
+            known = self._cache
+            new = [text for text in dict.fromkeys(texts) if (how, text) not in known]
+            if new:
+                if len(known) + len(new) > MOST_CACHED:
+                    known = self._cache = {}
+                    new = list(dict.fromkeys(texts))
+                answers = self._answers(how, list(map(_sound, new)), cancelled)
+                known.update(((how, text), end) for text, end in zip(new, answers))
+            return [known[how, text] for text in texts]
+
+    def _answers(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
+        """Ask the process, some texts at a time, as long as the expression has time left."""
+        ends: list[int] = []
+        while len(ends) < len(texts):
+            count, size = 0, 0
+            while len(ends) + count < len(texts) and (not count or size < REQUEST_CHARACTERS):
+                size += len(texts[len(ends) + count])
+                count += 1
+            request = self._request._replace(how=how)
+            try:
+                more, seconds = search_process().ends(
+                    request, texts[len(ends) : len(ends) + count], cancelled
+                )
+            except TextTooLongError as error:
+                self._slow = self._too_long_on(texts[len(ends) + error.position])
+                raise self._slow from None
+            ends += more
+            self._request = self._request._replace(all_s=self._request.all_s - seconds)
+        return ends
+
     def _too_long_on(self, text: str) -> SlowPatternError:
         example = text[:_EXAMPLE_LENGTH] + ("…" if len(text) > _EXAMPLE_LENGTH else "")
         return SlowPatternError(
-            f"/{self._text}/ takes too long on {example!r}: it repeats what repeats, or can match in too"
-            " many ways; write it more simply"
+            f"/{self._request.text}/ takes too long on {example!r}: it repeats what repeats, or can match in"
+            " too many ways; write it more simply"
         )
 
-    @staticmethod
-    def _why_ended(process: subprocess.Popen[bytes]) -> str:
-        return f"the process that searches has ended ({process.wait()}): there was too little memory, perhaps"
+
+def _why_ended(process: subprocess.Popen[bytes]) -> str:
+    return f"the process that searches has ended ({process.wait()}): there was too little memory, perhaps"
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
@@ -245,6 +256,12 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
         if pipe is not None:
             with suppress(OSError):  # what was not written yet
                 pipe.close()
+
+
+@cache
+def search_process() -> SearchProcess:
+    """Return the process of all expressions: one caller waits for another, and no more memory is taken."""
+    return SearchProcess()
 
 
 @lru_cache(maxsize=16)

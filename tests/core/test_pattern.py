@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.waiting import PATIENCE_S, children_of
 from tracelane.core.base.errors import Cancelled, UsageError
 from tracelane.core.base.pattern import Pattern, PatternJob, SlowPatternError
 
@@ -151,6 +156,56 @@ def test_a_job_can_be_cancelled() -> None:
 
     with pytest.raises(Cancelled):
         Pattern(f"{SLOW}|b").matches_in([LONG], cancelled)
+
+
+def searching() -> list[int]:
+    """Return the processes of this one that search."""
+    return [
+        pid
+        for pid in children_of(os.getpid())
+        if b"pattern_search" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
+def test_one_process_searches_for_all_expressions() -> None:
+    """However many expressions and threads ask, one process answers each rightly, also after it was ended for
+    one of them.
+    """
+    jobs = [PatternJob(f"(?={sign}){sign}+", 0) for sign in "abcdefgh"]
+    texts = [f"{sign}{sign}{number}" for number in range(500) for sign in "abcdefgh"]
+    for _ in range(2):
+        with ThreadPoolExecutor(len(jobs)) as threads:
+            answers = list(threads.map(lambda job: job.ends("search", texts, bool), jobs))
+        for sign, ends in zip("abcdefgh", answers):
+            assert [end >= 0 for end in ends] == [text[0] == sign for text in texts]
+        assert len(searching()) == 1
+        with pytest.raises(SlowPatternError):
+            PatternJob(SLOW, 0, text_s=0.2).ends("search", [LONG], bool)
+        assert searching() == []
+        jobs = [PatternJob(f"(?={sign})[{sign}]+", 0) for sign in "abcdefgh"]
+
+
+def test_whoever_waits_for_its_turn_can_give_up() -> None:
+    """A request behind one that takes long can be cancelled, and the other goes on."""
+    going_on = Event()
+    with ThreadPoolExecutor(1) as threads:
+        begun = Event()
+
+        def unwanted() -> bool:
+            begun.set()
+            return not going_on.is_set()
+
+        going_on.set()
+        slow = threads.submit(PatternJob(SLOW, 0, 3600.0, 3600.0).ends, "search", [LONG], unwanted)
+        assert begun.wait(PATIENCE_S)
+        with pytest.raises(Cancelled):
+            PatternJob("(?=b)b", 0).ends("search", ["b"], lambda: True)
+        assert not slow.done()
+        going_on.clear()
+        with pytest.raises(Cancelled):
+            slow.result(PATIENCE_S)
+    assert PatternJob("(?=b)b", 0).ends("search", ["b"], bool) == [1]
 
 
 def test_many_texts_in_one_question() -> None:
