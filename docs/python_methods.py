@@ -14,7 +14,7 @@ HEAD = '''"""The analyses as methods, for type checkers: written by docs/update.
 from collections.abc import Sequence
 from typing import Literal, TypedDict, Unpack
 
-from ..tables.table import Table
+from ..tables.frame.table import Table
 
 class Part(TypedDict, total=False):
     """The part of the trace that counts, and the name of another table than the first."""

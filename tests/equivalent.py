@@ -11,7 +11,7 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("is_last = ", "3"): "the blocks of a process follow one another",
         ("depths=(0,)", "1"): "a line that is alone is found at any depth",
     },
-    "core/tables/frames.py": {
+    "core/tables/frame/frames.py": {
         ("columns[texts[0]].key: 0", "1"): "of equal ranks the first text is first anyway",
         ("len(ranks) + 1", "2"): "any rank behind all others is the last",
         ("abs(value) < SMALL", "abs(value) <= SMALL"): "0.001 is written the same in both ways",
@@ -38,13 +38,13 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ('"metadata": 1 << 10', "11"): "a table grows when it is full",
         ('"metadata": 1 << 10', "2"): "a table grows when it is full",
     },
-    "core/tables/pair_answers.py": {
+    "core/tables/explain/pair_answers.py": {
         ("longer = f", "total >= 0"): "0 is said to be as long",
     },
-    "core/tables/path_points.py": {
+    "core/tables/path/path_points.py": {
         ("groups[rows] == of), rows, -1)", "2"): "any number below 0 is no row",
     },
-    "core/tables/range_table.py": {
+    "core/tables/host/range_table.py": {
         ("if len(parts) > 1:", "len(parts) >= 1"): "one part joined is the same part",
     },
     "core/export/protobuf.py": {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tracelane.core.export.formats import as_json
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import BY_NAME
-from tracelane.core.tables.scope import Scope
 from tracelane.tui.cli.main import main
 
 KEYS = ["schema", "command", "scope", "origin_ns", "tables", "notes"]

@@ -31,13 +31,13 @@ def _takes_the_locale(call: ast.Call) -> bool:
 @pytest.mark.parametrize("room", ["core", "tui", "tests", "benchmarks", "bundle", "screenshots", "packages"])
 def test_every_text_names_its_encoding(room: str) -> None:
     """No file and no stream is read or written in the encoding of the locale."""
-    places = [
+    lines = [
         at(path, node.lineno, ast.unparse(node.func))
         for path in files_of(room)
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call) and _takes_the_locale(node)
     ]
-    assert not places, "\n".join(places)
+    assert not lines, "\n".join(lines)
 
 
 @pytest.mark.parametrize(

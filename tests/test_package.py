@@ -175,7 +175,7 @@ def test_type_checkers_see_what_is_installed(bin_folder: Path, tmp_path: Path) -
         check=False,
     )
     lines = [line for line in result.stdout.splitlines() if line.startswith("use.py:")]
-    assert lines and 'Revealed type is "tracelane.core.tables.table.Table"' in lines[0], result.stdout
+    assert lines and 'Revealed type is "tracelane.core.tables.frame.table.Table"' in lines[0], result.stdout
     errors = [line.split(":")[1] for line in lines if " error: " in line]
     assert errors == ["5", "6", "7", "8"], result.stdout
 

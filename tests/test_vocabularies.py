@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.color import Color, ColorSystem
 
-from tracelane.core.tables.allocations import HOST_TYPES, OWNERS, TYPE_NAMES
-from tracelane.core.tables.artefacts import KernelOrigin
+from tracelane.core.tables.compile.artefacts import KernelOrigin
+from tracelane.core.tables.host.allocations import HOST_TYPES, OWNERS, TYPE_NAMES
 from tracelane.tui.draw.colour import ANSI
 
 

@@ -122,7 +122,7 @@ def test_the_viewer_opens(installed: Installed, tmp_path: Path) -> None:
 
 def test_results_of_other_code_are_not_taken(installed: Installed, tmp_path: Path) -> None:
     """Results are kept under a hash of the code, which another build of a module changes."""
-    show = ("-c", "from tracelane.core.tables.cached import code_hash; print(code_hash())")
+    show = ("-c", "from tracelane.core.tables.frame.cached import code_hash; print(code_hash())")
     before = installed.python(tmp_path, installed.home, *show)
     assert installed.python(tmp_path, installed.home, *show) == before
     module = installed.home / "tracelane" / "core" / "tables" / "steps.pyc"

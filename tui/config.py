@@ -55,7 +55,7 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
         elif name == "cache" and isinstance(value, dict):
             complaints += _complaints_of_cache(value, path)
         elif name == "kernel-kinds" and isinstance(value, dict):
-            from tracelane.core.tables.kinds import patterns_of
+            from tracelane.core.tables.frame.kinds import patterns_of
 
             complaints += [f"{path}: {complaint}" for complaint in patterns_of(value)[1]]
         elif name == "keys" and isinstance(value, dict):

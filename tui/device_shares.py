@@ -12,8 +12,8 @@ from tracelane.core.base.arrays import sum_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.views import rank_titles
-from tracelane.core.tables.run_pair import SIDES
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.compare.run_pair import SIDES
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Lane, Trace
 
 from .draw.header import DeviceShare
@@ -23,7 +23,7 @@ from .draw.verdict import StateShares
 from .steps import pair_of
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.device_state import DeviceState
+    from tracelane.core.tables.device.device_state import DeviceState
     from tracelane.core.trace.devices import Device
 
 LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
@@ -40,7 +40,10 @@ def states_over_all(scope: Scope, most_slices: int = MOST_SLICES) -> tuple[Devic
     """Return what devices did in all of the time that the trace opens with, None where they have more slices
     than `most_slices`.
     """
-    from tracelane.core.tables.device_state import device_states, looked_at  # nothing is needed at the start
+    from tracelane.core.tables.device.device_state import (  # nothing is needed at the start
+        device_states,
+        looked_at,
+    )
     from tracelane.core.trace.devices import devices
 
     trace = scope.trace
@@ -59,8 +62,8 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
     Without `all_states` shares are estimates from the index's prefix sums, which do not tell waiting for a
     peer from work.
     """
-    from tracelane.core.tables.device_state import looked_at
-    from tracelane.core.tables.frame_columns import work_of
+    from tracelane.core.tables.device.device_state import looked_at
+    from tracelane.core.tables.frame.frame_columns import work_of
     from tracelane.core.trace.devices import devices
 
     trace, window = scope.trace, looked_at(scope)
@@ -93,8 +96,8 @@ def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, Lane
     lanes' places, with what the host did in the longest of them; before a device's first work the time that
     is looked at.
     """
-    from tracelane.core.tables.device_state import looked_at
-    from tracelane.core.tables.gap import gap_of, work_gaps
+    from tracelane.core.tables.device.device_state import looked_at
+    from tracelane.core.tables.device.gap import gap_of, work_gaps
 
     window = looked_at(scope)
     lanes = [(scope.trace.lanes[number], one) for one in states for number in one.device.device.lanes]
@@ -127,7 +130,7 @@ def _first_gap(scope: Scope, lane: Lane, state: DeviceState) -> tuple[int, ...]:
     """Return start, end, the slice that ends it and class of the time before a device's first work, on the
     lane that has this; nothing on its other lanes, and where the device works from the start.
     """
-    from tracelane.core.tables.device_state import IDLE
+    from tracelane.core.tables.device.device_state import IDLE
 
     if len(state.states) < 2 or state.states[0] != IDLE:
         return ()
@@ -145,7 +148,7 @@ def state_shares(
     """Return what all devices together did in the time looked at, None where that is not known; from what is
     said of each device where states would take long.
     """
-    from tracelane.core.tables.device_state import CAUSES, IDLE, PRECEDENCE, looked_at
+    from tracelane.core.tables.device.device_state import CAUSES, IDLE, PRECEDENCE, looked_at
 
     low, high = looked_at(scope)
     known = [one.share for one in devices if one.share is not None]
@@ -209,7 +212,7 @@ def rank_notes(scope: Scope) -> RankNotes:
     trace = scope.trace
     if not _has_ranks(trace) or sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
         return RankNotes()
-    from tracelane.core.tables.ranks import ranks
+    from tracelane.core.tables.ranks.ranks import ranks
 
     worst = ranks(scope).worst_first
     if not worst or not worst[0].kept_waiting_ns:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.logs.more_sources import own_trace
-from tracelane.core.tables.cached import cached_step_spans
-from tracelane.core.tables.run_pair import RunPair
-from tracelane.core.tables.step_spans import step_spans
+from tracelane.core.tables.compare.run_pair import RunPair
+from tracelane.core.tables.frame.cached import cached_step_spans
 from tracelane.core.trace import Trace
+from tracelane.core.trace.step_spans import step_spans
 
 MANY_NAMES = 200_000
 """Distinct names of a trace from which on only the profiler's own steps are looked for before it is drawn."""

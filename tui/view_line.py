@@ -9,8 +9,8 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.index.captures import ALL
 from tracelane.core.logs.overlay import Overlay
 from tracelane.core.logs.stamps import offset_text
-from tracelane.core.tables.device_clocks import seconds_of
 from tracelane.core.trace import Trace
+from tracelane.core.trace.device_clocks import seconds_of
 from tracelane.core.trace.devices import device_keys
 
 from .session import Session

@@ -2,7 +2,7 @@
 and what a slice is by its category and name: an operator, a call, a kernel, a copy, a collective, a wait …
 
 One answer for tables, SQL, colours and legend. What kernels compute (GEMM, attention) is told by their names
-alone: `core/tables/kinds.py`.
+alone: `core/tables/frame/kinds.py`.
 """
 
 from __future__ import annotations
@@ -81,6 +81,8 @@ RUNTIME = Categories(GROUPS["runtime"] - {"overhead", "privateuse1_driver"}, ven
 """Calls into the runtime or driver of a device."""
 OPS = frozenset({"cpu_op", "Operator", "operator"})
 ANNOTATIONS = frozenset({"user_annotation"})
+HOST_EVENTS = RUNTIME | GROUPS["runtime"] | GROUPS["python"] | OPS | ANNOTATIONS
+"""Of what the host did."""
 DEVICE_ANNOTATION = "gpu_user_annotation"
 """What the host annotated, drawn over the device work that it launched: it is no work itself."""
 NOT_LAUNCHED = frozenset({DEVICE_ANNOTATION, "cuda_sync", "xpu_sync", "cuda_event"})

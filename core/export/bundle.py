@@ -18,7 +18,7 @@ from ..base.clock import Clocks
 from ..base.errors import CacheError, UsageError
 from ..base.safe_text import safe_lines
 from ..base.whole_file import publish, unfinished
-from ..tables.scope import Scope
+from ..tables.frame.scope import Scope
 from .cut import cut_scope
 from .report import Example
 

@@ -15,8 +15,8 @@ from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.launches import Launched, kernels_under
 from ..query.lookup import SliceList
 from ..query.views import id_value
-from ..tables.schema import Column, TableSchema
-from ..tables.table import Table
+from ..tables.frame.schema import Column, TableSchema
+from ..tables.frame.table import Table
 
 if TYPE_CHECKING:
     from ..trace import Trace

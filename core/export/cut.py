@@ -30,7 +30,7 @@ from ..index.store import Index
 from ..query.flows import flows_between
 from ..read.json_text import structure
 from ..read.repair import RepairedEvent, repair
-from ..tables.scope import Scope
+from ..tables.frame.scope import Scope
 from ..trace import Trace
 
 CHUNK = 1 << 20

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from ..base.arrays import I64
 from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words, safe
-from ..tables.frames import is_left as is_left
-from ..tables.frames import text_in_cell as text_in_cell
-from ..tables.frames import text_in_unit as text_in_unit
-from ..tables.schema import Unit
-from ..tables.table import Table, Tables
+from ..tables.frame.frames import is_left as is_left
+from ..tables.frame.frames import text_in_cell as text_in_cell
+from ..tables.frame.frames import text_in_unit as text_in_unit
+from ..tables.frame.schema import Unit
+from ..tables.frame.table import Table, Tables
 from .forms import Listing
 
 SCHEMA = 2

@@ -11,7 +11,7 @@ from ..base.errors import UsageError
 
 if TYPE_CHECKING:
     from ..base.arrays import I64
-    from ..tables.table import Table, Tables
+    from ..tables.frame.table import Table, Tables
 
 FORMS: Mapping[str, str] = {
     "json": "formats:json_form",

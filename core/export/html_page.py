@@ -11,9 +11,9 @@ from ..base.arrays import I64
 from ..base.colours import colour_of, hexed, key_of, text_on
 from ..base.safe_text import safe
 from ..base.units import count_of, format_ns
-from ..tables.frames import html_table
-from ..tables.icicle import icicle_of, row_categories
-from ..tables.table import Table
+from ..tables.frame.frames import html_table
+from ..tables.frame.table import Table
+from ..tables.host.icicle import icicle_of, row_categories
 from ..trace import Trace
 from .timeline_svg import beginning
 

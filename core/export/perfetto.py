@@ -27,7 +27,7 @@ from ..query.args import events_with_arguments
 from ..query.flows import flows_between
 from ..query.views import id_value, plain
 from ..read.perfetto import OVERLAPPING
-from ..tables.scope import Scope
+from ..tables.frame.scope import Scope
 from .cut import whole_file
 from .protobuf import (
     AnnotationEncoder,

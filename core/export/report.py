@@ -14,17 +14,17 @@ import numpy as np
 
 from ..base.safe_text import markdown_block, markdown_cell, markdown_words, safe
 from ..base.units import format_count, format_ns
-from ..tables.breakdown import device_table
+from ..tables.device.breakdown import device_table
+from ..tables.device.kernels import kernels
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_markdown
-from ..tables.frame_columns import timed_work
-from ..tables.kernels import kernels
-from ..tables.metrics import percentile
+from ..tables.frame.frame_columns import timed_work
+from ..tables.frame.metrics import percentile
+from ..tables.frame.scope import Scope
+from ..tables.frame.table import Table
 from ..tables.registry import BY_NAME
-from ..tables.scope import Scope
-from ..tables.step_spans import StepSpans, step_spans
-from ..tables.steps import analyse_steps, host_runs_ahead
-from ..tables.table import Table
+from ..tables.steps.steps import analyse_steps, host_runs_ahead
+from ..trace.step_spans import StepSpans, step_spans
 from .formats import as_markdown
 from .html_page import flame, page_end, page_head, page_table
 from .timeline_svg import beginning, timeline_svg

@@ -15,14 +15,14 @@ from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
 from ..query.groups import concatenated
 from ..query.views import id_value
-from ..tables.schema import Column, TableSchema, Unit
-from ..tables.slice_table import SliceCells
-from ..tables.table import Table
-from ..tables.table_rows import sorted_rows
+from ..tables.frame.schema import Column, TableSchema, Unit
+from ..tables.frame.table import Table
+from ..tables.frame.table_rows import sorted_rows
+from ..tables.host.slice_table import SliceCells
 from .formats import JsonTable, json_pieces
 
 if TYPE_CHECKING:
-    from ..tables.scope import Scope
+    from ..tables.frame.scope import Scope
 
 CHUNK = 1 << 14
 """The number of slices whose rows are made together: output begins at once and memory stays bounded."""

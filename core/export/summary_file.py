@@ -13,12 +13,12 @@ import numpy as np
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, read_regular
 from ..read.source import Source
-from ..tables.comparable import Lack, Need, Recorded
-from ..tables.metrics import Metric
-from ..tables.schema import Unit
-from ..tables.summary import SCHEMAS, LeftOut, Summary, summary_tables
-from ..tables.table import Table
-from ..tables.table_rows import Values
+from ..tables.compare.comparable import Lack, Need, Recorded
+from ..tables.compare.summary import SCHEMAS, LeftOut, Summary, summary_tables
+from ..tables.frame.metrics import Metric
+from ..tables.frame.schema import Unit
+from ..tables.frame.table import Table
+from ..tables.frame.table_rows import Values
 from .formats import SCHEMA, as_json
 
 KIND = "summary"

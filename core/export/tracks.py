@@ -18,8 +18,8 @@ from ..index.format import SliceFlag
 from ..index.store import Index
 from ..query.lookup import rows_of
 from ..query.views import Lane
-from ..tables.scope import Scope, nearest_around
-from ..tables.tree import slices_by_lane
+from ..tables.frame.scope import Scope, nearest_around
+from ..tables.host.tree import slices_by_lane
 
 MAIN = -1
 

@@ -28,9 +28,9 @@ from .more_sources import Counter, CounterIndex, TraceWithMore
 
 if TYPE_CHECKING:
     from ..index.store import Index
-    from ..tables.allocations import Allocator
-    from ..tables.scope import Scope
-    from ..tables.table import Table
+    from ..tables.frame.scope import Scope
+    from ..tables.frame.table import Table
+    from ..tables.host.allocations import Allocator
 
 HEADING = "computed"
 MIB = 1 << 20
@@ -94,7 +94,7 @@ def with_cheap_lanes(trace: Trace) -> WithCounters:
     )
     if not recorded and not jobs:
         return WithCounters(trace, ())
-    from ..tables.scope import Scope  # the first picture of most traces needs no analysis
+    from ..tables.frame.scope import Scope  # the first picture of most traces needs no analysis
 
     counters = memory_counters(Scope(trace)) if recorded else []
     return WithCounters(trace, [*counters, *(power_counters(Scope(trace)) if jobs else ())])
@@ -106,7 +106,7 @@ def with_lanes(
     """Return a trace with computed lanes of a kind beside those that it has; queues as they are with the
     devices' own clocks among `clocks`. Raises Cancelled.
     """
-    from ..tables.scope import Scope
+    from ..tables.frame.scope import Scope
 
     known: list[Counter] = []
     devices = NO_CLOCKS
@@ -131,7 +131,7 @@ def memory_counters(scope: Scope) -> list[Counter]:
     """Return what each allocator of a device gave out and reserved; of the host's where there is no other.
     A series that the file itself has, value by value, is left out.
     """
-    from ..tables.allocations import allocators
+    from ..tables.host.allocations import allocators
 
     used = [one for one in allocators(scope) if len(one)]
     devices = [one for one in used if not one.host]
@@ -164,7 +164,7 @@ def _is_in_file(index: Index, one: Counter) -> bool:
 
 def power_counters(scope: Scope) -> list[Counter]:
     """Return what the devices of FLEX job traces drew (W), from the end of one slice to that of the next."""
-    from ..tables.aiu_cycles import flex_stamps
+    from ..tables.device.aiu_cycles import flex_stamps
     from ..trace.devices import devices
 
     counters = []
@@ -195,7 +195,10 @@ def _owner(one: Allocator) -> int | None:
 
 def queue_counters(scope: Scope) -> list[Counter]:
     """Return per stream how many launches wait for their start, and how many wait or run."""
-    from ..tables.launches import begun_work, launched  # only here: starting the viewer needs none of it
+    from ..tables.device.launches import (  # only here: starting the viewer needs none of it
+        begun_work,
+        launched,
+    )
 
     counters = []
     for device in launched(begun_work(scope)).by("device_row"):

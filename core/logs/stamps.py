@@ -272,8 +272,8 @@ class Wall:
         """
         if self.base is None:
             raise UsageError(self.missing)
-        from ..tables.device_state import IDLE, WAITING, device_states
-        from ..tables.scope import Scope
+        from ..tables.device.device_state import IDLE, WAITING, device_states
+        from ..tables.frame.scope import Scope
 
         window = self.trace.opening_span
         states = device_states(Scope(self.trace, window, clocks=self.trace.clocks))

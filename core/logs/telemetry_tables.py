@@ -16,13 +16,13 @@ from ..base.clock import NO_CLOCKS, Clocks
 from ..base.short_names import short_name
 from ..index.format import LaneKind, RowKind
 from ..query.views import Row, rank_titles
-from ..tables.frame_columns import work_of
-from ..tables.schema import Column, TableSchema
-from ..tables.scope import Scope
-from ..tables.step_choice import find_steps
-from ..tables.table import Table, Value
+from ..tables.frame.frame_columns import work_of
+from ..tables.frame.schema import Column, TableSchema
+from ..tables.frame.scope import Scope
+from ..tables.frame.table import Table, Value
 from ..trace import Trace
 from ..trace.devices import Device
+from ..trace.step_choice import find_steps
 from .clock_fit import Proposal
 from .header import UNIT_WORDS, WATTS, ColumnKind, name_and_unit
 from .log import TelemetryLog

@@ -11,7 +11,7 @@ from ..base.output import write_new_file
 from ..base.progress import ProgressCallback
 
 if TYPE_CHECKING:
-    from ..tables.scope import Scope
+    from ..tables.frame.scope import Scope
 
 
 def writer_of(out: Path) -> Callable[[Scope, Path, str, ProgressCallback], str]:
@@ -48,7 +48,7 @@ def _speedscope(scope: Scope, out: Path, title: str, progress: ProgressCallback)
 
 
 def _folded(scope: Scope, out: Path, title: str, progress: ProgressCallback) -> str:
-    from ..tables.tree import analyse_tree, folded_lines
+    from ..tables.host.tree import analyse_tree, folded_lines
 
     tables = analyse_tree(scope, "thread")
     _write(out, folded_lines(tables))

@@ -11,13 +11,13 @@ from ..base.errors import UsageError
 from ..base.progress import no_progress
 from ..demo.trace import write_demo
 from ..index.captures import Choice
-from ..tables.diff import Difference, difference
-from ..tables.diff_trees import diff_trees
-from ..tables.schema import Column, TableSchema
-from ..tables.scope import Scope
+from ..tables.compare.diff import Difference, difference
+from ..tables.compare.diff_trees import diff_trees
+from ..tables.compare.summary import metrics_named, summarise
+from ..tables.frame.schema import Column, TableSchema
+from ..tables.frame.scope import Scope
+from ..tables.frame.table import Table, Tables
 from ..tables.selection import Selection
-from ..tables.summary import metrics_named, summarise
-from ..tables.table import Table, Tables
 from .exporting import writer_of
 from .opened import OpenedTrace, opened_for_python
 

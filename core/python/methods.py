@@ -10,9 +10,9 @@ from inspect import Parameter, Signature
 from typing import Any, Literal
 
 from ..tables.analysis import Analysis, Option
+from ..tables.frame.table import Table
 from ..tables.registry import ANALYSES
 from ..tables.selection import Selection
-from ..tables.table import Table
 
 LIMIT = Option("limit", "How many rows a list such as the longest gaps has.", None, metavar="int")
 PART_HELP = (

@@ -21,16 +21,16 @@ from ..index.options import IndexOptions
 from ..read.source import TIME_DIGITS, TsUnit
 from ..sql import TIMEOUT_S
 from ..tables.analysis import Option
+from ..tables.host.slice_table import NAMES, slice_table
 from ..tables.registry import BY_NAME
 from ..tables.selection import Selection
-from ..tables.slice_table import NAMES, slice_table
-from ..tables.step_spans import step_spans
 from ..trace import Trace, open_trace
+from ..trace.step_spans import step_spans
 
 if TYPE_CHECKING:
-    from ..tables.scope import Attribute, Scope
-    from ..tables.summary import Summary
-    from ..tables.table import Table, Tables
+    from ..tables.compare.summary import Summary
+    from ..tables.frame.scope import Attribute, Scope
+    from ..tables.frame.table import Table, Tables
     from .analyses import AnalysisMethods
 else:
     from .methods import AnalysisMethods
@@ -270,8 +270,8 @@ def _check_option(option: Option, value: object) -> None:
 
 def _summary(other: object) -> Summary | None:
     """Return the summary of another opened trace; None without one."""
-    from ..tables.scope import Scope
-    from ..tables.summary import summarise
+    from ..tables.compare.summary import summarise
+    from ..tables.frame.scope import Scope
 
     if other is None:
         return None

@@ -17,9 +17,9 @@ from ..base.progress import ProgressCallback, no_progress
 from ..base.safe_text import json_text
 from ..export.cut import whole_path
 from ..query.args import EventArguments, events_with_arguments
-from ..tables.frames import package
-from ..tables.scope import Scope
-from ..tables.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks
+from ..tables.frame.frames import package
+from ..tables.frame.scope import Scope
+from ..tables.host.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks
 from .engines import has_duckdb, whole_characters, write_tables
 from .tokens import QueryWords, quoted_name
 from .views import ALIASES, VIEWS, QueryTables

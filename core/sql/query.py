@@ -15,9 +15,9 @@ import numpy as np
 from ..base.errors import UsageError
 from ..base.progress import CancelledCallback, never
 from ..index.store import SCAN_CHUNK
-from ..tables.schema import Column, TableSchema, Unit
-from ..tables.slice_table import SOURCE_BITS
-from ..tables.table import Table
+from ..tables.frame.schema import Column, TableSchema, Unit
+from ..tables.frame.table import Table
+from ..tables.host.slice_table import SOURCE_BITS
 from ..trace import Trace
 from .engines import EngineName, TimeLimit, answer_of, has_duckdb
 from .tokens import query_words

@@ -24,18 +24,18 @@ from ..query.launches import VIA
 from ..query.scan import json_value_text, key_needle
 from ..query.views import plain
 from ..read.promoted import PROMOTED, Kind
-from ..tables.attribution import WorkBySteps, steps_of_slices
-from ..tables.device_state import CAUSES, PRECEDENCE, device_states
-from ..tables.frame import Frame, Words
-from ..tables.frame_columns import MODULE, work_of
-from ..tables.kinds import KERNEL_TYPES
-from ..tables.op_sums import LinkedWork, work_in
-from ..tables.scope import Scope, rows_around
-from ..tables.slice_table import SLICE_COLUMNS, SOURCE_BITS, Codes, SliceCells, slice_ids
-from ..tables.step_spans import step_spans
-from ..tables.untrusted import untrusted
+from ..tables.device.device_state import CAUSES, PRECEDENCE, device_states
+from ..tables.device.untrusted import untrusted
+from ..tables.frame.frame import Frame, Words
+from ..tables.frame.frame_columns import MODULE, work_of
+from ..tables.frame.kinds import KERNEL_TYPES
+from ..tables.frame.scope import Scope, rows_around
+from ..tables.host.op_sums import LinkedWork, work_in
+from ..tables.host.slice_table import SLICE_COLUMNS, SOURCE_BITS, Codes, SliceCells, slice_ids
+from ..tables.steps.attribution import WorkBySteps, steps_of_slices
 from ..trace import Trace
 from ..trace.devices import device_title
+from ..trace.step_spans import step_spans
 from .tokens import ARGUMENT_TABLE, VALUE_TABLE, QueryWords, quoted_name
 
 LIMIT = 1 << 63

@@ -31,21 +31,20 @@ from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..read.source import Source, open_source
 from ..read.urls import is_url
-from ..tables.comparable import losses_of, working_devices
+from ..tables.device.kernels import kernels
 from ..tables.findings.forms import findings_object
 from ..tables.findings.judge import findings
-from ..tables.frame import Frame
-from ..tables.frame_columns import work_of
-from ..tables.kernels import kernels
-from ..tables.messages import messages_of
-from ..tables.rank_groups import host_of_source, process_groups
-from ..tables.ranks import RankDevices
-from ..tables.scope import Scope
-from ..tables.step_choice import find_steps
-from ..tables.steps import steps
+from ..tables.frame.frame import Frame
+from ..tables.frame.frame_columns import work_of
+from ..tables.frame.scope import Scope
+from ..tables.peers.messages import messages_of
+from ..tables.ranks.rank_groups import host_of_source, process_groups
+from ..tables.ranks.ranks import RankDevices
+from ..tables.steps.steps import steps
 from ..trace import Trace, trace_of
 from ..trace.alignment import wall_base
 from ..trace.collectives import collectives_of
+from ..trace.step_choice import find_steps
 from .groups import (
     IDLE,
     KERNEL_NUMBERS,
@@ -122,8 +121,6 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
         "span": list(span),
         "origin_ns": trace.span[0],
         "devices": asdict(RankDevices.of(work)),
-        "lacks": losses_of(scope, 0),
-        "working_devices": working_devices(scope),
         "level": level,
         "groups": [
             [group.name, group.description, [[run.start, run.stop, run.step] for run in group.runs]]

@@ -26,7 +26,7 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.errors import UnreadableError
 from ..base.numbers import whole_number
-from ..tables.kinds import KERNEL_TYPES
+from ..tables.frame.kinds import KERNEL_TYPES
 from .location import GROUPS, RANKS, RecordName, StoreLocation, json_bytes, record_name, records_in
 
 MOST_MEMBERS, MOST_ROWS = 1 << 16, 1 << 40

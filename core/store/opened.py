@@ -13,12 +13,12 @@ from ..base.arrays import I64
 from ..base.errors import UnreadableError
 from ..index.captures import ranks_text
 from ..read.urls import is_url
-from ..tables.messages import Message, MessagesOf
-from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
-from ..tables.skew import Skew, notes_on_ranks, skew_of
-from ..tables.step_choice import Steps
+from ..tables.peers.messages import Message, MessagesOf
+from ..tables.peers.skew import Skew, notes_on_ranks, skew_of
+from ..tables.ranks.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..trace.alignment import NONE, Alignment, RankClock, aligned, wall_distances
 from ..trace.collectives import DEVICE, Collectives, Matched, match, no_collectives
+from ..trace.step_choice import Steps
 from .groups import MOST_TIME, NOTHING, Columns, Shelf, joined_rows, read_shelf
 from .location import (
     MANIFEST_NAME,
@@ -31,7 +31,7 @@ from .location import (
 )
 
 if TYPE_CHECKING:
-    from ..tables.ranks import RankDevices, Ranks
+    from ..tables.ranks.ranks import RankDevices, Ranks
 
 MOST_NAMED = 8
 """Unreadable ranks that a note names one by one."""
@@ -102,7 +102,7 @@ class StoredRank(NamedTuple):
 
     @property
     def devices(self) -> RankDevices:
-        from ..tables.ranks import RankDevices
+        from ..tables.ranks.ranks import RankDevices
 
         sums = self.facts.get("devices")
         known = {
@@ -283,7 +283,7 @@ class CaptureStore:
 
     @cached_property
     def compared(self) -> Ranks:
-        from ..tables.ranks import RankTimes, compared_ranks  # with much that a picture does without
+        from ..tables.ranks.ranks import RankTimes, compared_ranks  # with much that a picture does without
 
         clocks = dict(zip(self.alignment.ranks, self.alignment.rank_clocks))
         facts = [

@@ -22,9 +22,9 @@ from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..read.source import open_source, spooled_source
 from ..read.urls import is_url, url_in
 from ..tables.findings.forms import JudgedAnswers
-from ..tables.kinds import KERNEL_TYPES
-from ..tables.rank_groups import HOST, rank_groups
-from ..tables.skew import Skew
+from ..tables.frame.kinds import KERNEL_TYPES
+from ..tables.peers.skew import Skew
+from ..tables.ranks.rank_groups import HOST, rank_groups
 from ..trace import Trace, trace_of
 from .groups import IDLE, LINE_CELLS, MOST_TIME, OTHER
 from .indexes import stored_index
@@ -32,8 +32,8 @@ from .opened import CaptureStore, StoredRank
 
 if TYPE_CHECKING:
     from ..tables.findings.finding import Findings
-    from ..tables.scope import Scope
-    from ..tables.table import Tables
+    from ..tables.frame.scope import Scope
+    from ..tables.frame.table import Tables
 
 WAITING = OTHER + 1
 """Instead of what runs: the rank waits in a collective for another one."""

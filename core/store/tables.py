@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -13,18 +13,17 @@ from ..base.errors import UsageError
 from ..base.short_names import comparable_name, short_names
 from ..query.groups import Groups, Labels
 from ..query.views import SliceId
-from ..tables.comparable import UNOPENED, Loss, Need, Recorded, recorded_in
+from ..tables.compare.summary import CADENCE, SCHEMAS, Summary, numbered, summed
 from ..tables.findings.device import awaited_rank
 from ..tables.findings.facts import share
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of, tables_of
 from ..tables.findings.judge import RULES, listed_by_cause, together
-from ..tables.metrics import Metric, spread_metrics
-from ..tables.rank_tables import tables_of_ranks
-from ..tables.schema import Column, TableSchema
-from ..tables.summary import CADENCE, SCHEMAS, Summary, numbered, summed
-from ..tables.table import Table, Tables
-from ..tables.table_rows import Values
+from ..tables.frame.metrics import Metric, spread_metrics
+from ..tables.frame.schema import Column, TableSchema
+from ..tables.frame.table import Table, Tables
+from ..tables.frame.table_rows import Values
+from ..tables.ranks.rank_tables import tables_of_ranks
 from ..trace.collectives import medians
 from .opened import CaptureStore
 
@@ -145,7 +144,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     """Return the device work of all ranks by name, short name or type, most time first; of each the rank that
     spends most on it.
     """
-    from ..tables.shape import MIXED  # with all that counts the kernels of a trace
+    from ..tables.frame.shape import MIXED  # with all that counts the kernels of a trace
 
     rank, rows = store.table("kernels")
     labels, kinds = Labels(), Labels()
@@ -214,31 +213,7 @@ def summary_of_store(store: CaptureStore) -> Summary:
         **{name: Table.from_rows(SCHEMAS[name], store.scope, []) for name in ("ops", "categories")},
         "steps": _median_steps(store, steps),
     }
-    by_name = {metric.name: metric for metric in metrics}
-    return Summary(store.title, store.scope, by_name, tables, recorded=recorded_of_store(store))
-
-
-def recorded_of_store(store: CaptureStore) -> Recorded:
-    """Return what the recordings of all ranks hold and lack, as of their traces; ranks that could not be read
-    when they were collected are missing as a whole.
-    """
-    files, devices = len(store.ranks) + len(store.unreadable), 0
-    losses = [Loss(UNOPENED, "all", 1, 1) for _ in store.unreadable]
-    for rank in store.ranks:
-        try:
-            losses += map(_loss, rank.facts["lacks"])
-            devices += int(rank.facts["working_devices"])
-        except (KeyError, TypeError, ValueError):
-            raise rank.shelf.damaged(f"what the recording of {rank.title} lacks is not said") from None
-    return recorded_in(losses, files, devices)
-
-
-def _loss(row: Any) -> Loss:
-    """Return what a store says that a rank lacks. Raises TypeError, ValueError where it says nothing."""
-    trouble, need, missing, total = row
-    if need not in get_args(Need):
-        raise ValueError(f"{need!r} is nothing that a metric needs")
-    return Loss(str(trouble), need, int(missing), int(total))
+    return Summary(store.title, store.scope, {metric.name: metric for metric in metrics}, tables)
 
 
 def _median_steps(store: CaptureStore, table: Table) -> Table:

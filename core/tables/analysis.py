@@ -1,20 +1,16 @@
-"""What a row of the registry is: an analysis with its options, its panels in the viewer, and their tab; and
-what a trace has nothing for, told without counting: the panels that would be empty.
-"""
+"""What a row of the registry is: an analysis with its options, its panels in the viewer, and their tab."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from ..index.store import Index
-    from ..trace import Trace
-    from .scope import Scope
-    from .table import Tables
+    from .frame.scope import Scope
+    from .frame.table import Tables
 
 
 class Option(NamedTuple):
@@ -35,10 +31,6 @@ Need: TypeAlias = Literal[
     "devices", "steps", "ranks", "memory", "report", "compile", "regions", "graphs", "phases"
 ]
 """What a trace may lack: `absent` tells it without counting."""
-MOST_BYTES = 16 << 20
-"""Names of more bytes are not looked through: what they might name counts as present."""
-INDUCTOR = ("triton_", "sdsc_", "inductor-spyre/", "spyre_kernel_v")
-"""In the names of all kernels of Inductor; others may have them too."""
 
 
 class TablePanel(NamedTuple):
@@ -133,13 +125,13 @@ class Analysis:
 
     def run(self, scope: Scope, **options: Any) -> Tables:
         """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""
-        from .table import Answers  # help needs no arrays
+        from .frame.table import Answers  # help needs no arrays
 
         answers = scope.trace.answers
         if isinstance(answers, Answers):
             return answers.tables(self.name, options, scope)
         tables: Tables = loaded(self.function)(scope, **options)
-        return loaded("untrusted:with_doubts")(tables, scope, self.doubts) if self.doubts else tables
+        return loaded("device.untrusted:with_doubts")(tables, scope, self.doubts) if self.doubts else tables
 
 
 def loaded(path: str) -> Callable[..., Any]:
@@ -150,33 +142,3 @@ def loaded(path: str) -> Callable[..., Any]:
         import_module(f"{__package__}.{module}" if is_own else module), name
     )
     return function
-
-
-def absent(trace: Trace) -> frozenset[Need]:
-    """Return what a trace lacks for certain; steps, which may be chosen, are left to the caller."""
-    from ..base.kineto import MEMORY_RECORD  # with what reads indexes: a row of the registry needs none
-    from ..trace.devices import devices, ranks_of_processes
-    from .compile_phases import DYNAMO, FUNCTION, GRAPH, LOOKUP, REGION
-    from .sections import is_report
-
-    lacks: set[Need] = set()
-    if not devices(trace):
-        lacks.add("devices")
-    if trace.answers is None and len(trace.indexes) < 2 and len(ranks_of_processes(trace)) < 2:
-        lacks.add("ranks")
-    if not is_report(trace):
-        lacks.add("report")
-    if sum(len(index.column("strings.blob")) for index in trace.indexes) > MOST_BYTES:
-        return frozenset(lacks)
-    if not any(index.string_numbers(MEMORY_RECORD, limit=1) for index in trace.indexes):
-        lacks.add("memory")
-    names: tuple[tuple[Need, str], ...] = (("regions", REGION), ("graphs", GRAPH), ("phases", DYNAMO))
-    lacks.update(need for need, text in names if not _has(trace.indexes, (text,)))
-    signs = (REGION, GRAPH, FUNCTION, LOOKUP, DYNAMO, *INDUCTOR)
-    if not _has(trace.indexes, signs):
-        lacks.add("compile")
-    return frozenset(lacks)
-
-
-def _has(indexes: Collection[Index], texts: Collection[str]) -> bool:
-    return any(index.string_numbers(text, inside=True, limit=1) for index in indexes for text in texts)

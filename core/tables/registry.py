@@ -22,7 +22,7 @@ ARTEFACTS = Option(
     "artefacts",
     "Files of the compiler: a folder or file; else those beside the trace.",
     metavar="PATH",
-    check="artefacts:check_path",
+    check="compile.artefacts:check_path",
     path="(?P<path>.+)",
 )
 IDEAL = r"ideal:(?P<path>.*?)(?:@(?P<mhz>\d{1,6}(?:\.\d{1,6})?))?"
@@ -30,7 +30,7 @@ IDEAL = r"ideal:(?P<path>.*?)(?:@(?P<mhz>\d{1,6}(?:\.\d{1,6})?))?"
 OWN = (
     Analysis(
         "range",
-        "range_table:analyse_range",
+        "host.range_table:analyse_range",
         "Table",
         "Sum up the slices of a range, or of the whole trace: by name and category, by lane, or by "
         "category.\n\n"
@@ -65,7 +65,7 @@ OWN = (
                 options=(("by", "category"),),
             ),
         ),
-        metrics="range_table:range_metrics",
+        metrics="host.range_table:range_metrics",
         metric_group="trace",
         group="Look",
         examples=(
@@ -76,7 +76,7 @@ OWN = (
     ),
     Analysis(
         "tree",
-        "tree:analyse_tree",
+        "host.tree:analyse_tree",
         "Tree",
         "Show the call tree: total time, own time and number of calls of each path of names."
         "\n\nThe tree is of all threads together, of each thread, or of device time by what launched it. "
@@ -133,7 +133,7 @@ OWN = (
         rows=40,
         limits="lists",
         metric_group="tree",
-        formats=(("folded", "tree:folded_lines"),),
+        formats=(("folded", "host.tree:folded_lines"),),
         group="Look",
         examples=(
             "tracelane tree trace.json --step 4",
@@ -143,7 +143,7 @@ OWN = (
     ),
     Analysis(
         "ops",
-        "ops:analyse_ops",
+        "host.ops:analyse_ops",
         "Ops",
         "Print what PyTorch's key_averages().table() prints, from the trace file alone.\n\n"
         "--sort takes PyTorch's sort keys, such as self_cpu_time_total. Without it text is sorted by "
@@ -153,7 +153,7 @@ OWN = (
                 "group_by",
                 "Group ops also by input shapes, by N stack frames, or by module.",
                 metavar="shape|stack:N|module",
-                check="op_sums:parse_grouping",
+                check="host.op_sums:parse_grouping",
             ),
             Option("by", "One table for each step, one below the other.", choices=("step",)),
             Option(
@@ -193,15 +193,15 @@ OWN = (
             ),
         ),
         rows=STEP_ROWS,
-        sort="ops:sort_column",
-        metrics="ops:op_metrics",
+        sort="host.ops:sort_column",
+        metrics="host.ops:op_metrics",
         metric_group="ops",
         group=TIME,
         examples=("tracelane ops trace.json --sort self_cpu_ns", "tracelane ops trace.json --by step"),
     ),
     Analysis(
         "steps",
-        "steps:analyse_steps",
+        "steps.steps:analyse_steps",
         "Steps",
         "List the steps with their wall, busy and idle time, and say why these slices are steps.\n\n"
         "Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.",
@@ -219,14 +219,14 @@ OWN = (
             ),
         ),
         rows=STEP_ROWS,
-        metrics="steps:step_metrics",
+        metrics="steps.steps:step_metrics",
         metric_group="step",
         group=TIME,
         examples=("tracelane steps trace.json", "tracelane steps trace.json --format csv"),
     ),
     Analysis(
         "breakdown",
-        "breakdown:analyse_breakdown",
+        "device.breakdown:analyse_breakdown",
         "Time",
         "Divide the time of each device: busy and idle, compute, communication, copies, and what "
         "overlaps.\n\nKernel time runs from the first start to the last end; work that runs at the same time "
@@ -242,7 +242,7 @@ OWN = (
                 needs=("devices",),
             ),
         ),
-        metrics="breakdown:breakdown_metrics",
+        metrics="device.breakdown:breakdown_metrics",
         metric_group="device",
         group=TIME,
         examples=("tracelane breakdown trace.json", "tracelane breakdown trace.json --step 4"),
@@ -250,7 +250,7 @@ OWN = (
     ),
     Analysis(
         "kernels",
-        "kernels:analyse_kernels",
+        "device.kernels:analyse_kernels",
         "Kernels",
         "List the device work by name: how often it ran, its total, mean, median and longest time.",
         (
@@ -265,7 +265,7 @@ OWN = (
                 "group_by",
                 "A row for each value of an argument.",
                 metavar="arg:KEY",
-                check="kernels:argument_key",
+                check="device.kernels:argument_key",
             ),
             Option(
                 "column",
@@ -273,14 +273,14 @@ OWN = (
                 "its compiler's log or Inductor's cache folder, for cores of 1100 MHz.",
                 (),
                 metavar="arg:KEY|ideal:PATH[@MHZ]",
-                check="kernels:check_column",
+                check="device.kernels:check_column",
                 path=IDEAL,
             ),
             Option(
                 "runs",
                 "List the runs of the kernels whose name matches, and their histogram.",
                 metavar="REGEX",
-                check="kernels:check_pattern",
+                check="device.kernels:check_pattern",
             ),
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
         ),
@@ -298,27 +298,27 @@ OWN = (
             ),
         ),
         limits="both",
-        metrics="kernels:kernel_metrics",
+        metrics="device.kernels:kernel_metrics",
         metric_group="kernels",
         group=TIME,
         examples=("tracelane kernels trace.json", "tracelane kernels trace.json --step 4 --limit 5"),
     ),
     Analysis(
         "efficiency",
-        "efficiency:analyse_efficiency",
+        "device.efficiency:analyse_efficiency",
         "Efficiency",
         "Say what operators achieve by name and shapes: FLOP/s, bytes/s, and their part of the peak."
         "\n\nFLOPs and bytes come from shapes, types and other inputs (record_shapes=True). Operators "
         "without a model are left out; the totals say how much time has one. --format svg draws them.",
         rows=40,
         metric_group="efficiency",
-        formats=(("svg", "efficiency:plot_svg"),),
+        formats=(("svg", "device.efficiency:plot_svg"),),
         group=TIME,
         examples=("tracelane efficiency trace.json", "tracelane efficiency trace.json --format svg -o x.svg"),
     ),
     Analysis(
         "source",
-        "compile:analyse_source",
+        "compile.compile:analyse_source",
         "Source",
         "Say which source lines, ops and FX nodes each compiled kernel was made of, and why graphs broke or "
         "were compiled again.\n\nIt reads what the compiler wrote: TORCH_TRACE logs and what tlparse makes "
@@ -331,7 +331,7 @@ OWN = (
     ),
     Analysis(
         "idle",
-        "idle:analyse_idle",
+        "device.idle:analyse_idle",
         "Idle",
         "Say how long each stream was idle and why; list the longest gaps and the launch that ended "
         "each.\n\nA gap is a host wait if the launch that ended it began after the earlier work was done.",
@@ -368,7 +368,7 @@ OWN = (
             ),
         ),
         limits="lists",
-        metrics="idle:idle_metrics",
+        metrics="device.idle:idle_metrics",
         metric_group="idle",
         group=TIME,
         examples=("tracelane idle trace.json", "tracelane idle trace.json --json"),
@@ -376,7 +376,7 @@ OWN = (
     ),
     Analysis(
         "launches",
-        "launches:analyse_launches",
+        "device.launches:analyse_launches",
         "Launches",
         "Say how long each launch call took, how long its work then waited, and how long the queues "
         "were.\n\nWork is matched to its launch by flow, else by correlation. It counts where it starts, "
@@ -393,14 +393,14 @@ OWN = (
             ),
         ),
         limits="lists",
-        metrics="launches:launch_metrics",
+        metrics="device.launches:launch_metrics",
         metric_group="launches",
         group=TIME,
         examples=("tracelane launches trace.json", "tracelane launches trace.json --sort call_ns"),
     ),
     Analysis(
         "critical_path",
-        "critical_path:analyse_critical_path",
+        "path.critical_path:analyse_critical_path",
         "Critical path",
         "Say what the length of a step hangs on: from its end back along what released each point."
         "\n\nThe segments have neither holes nor overlap: together they are as long as the window, of a step "
@@ -416,7 +416,7 @@ OWN = (
                 "How long it would be if they took this many times as long.",
                 (),
                 metavar="NAME=0.5",
-                check="critical_path:scale_of",
+                check="path.critical_path:scale_of",
             ),
             Option(
                 "start_rank",
@@ -456,7 +456,7 @@ OWN = (
     ),
     Analysis(
         "sections",
-        "sections:analyse_sections",
+        "host.sections:analyse_sections",
         "Sections",
         "List the section calls of a SambaTune report by hyperfunction and hypersection, with mean "
         "arguments.\n\nA hyperfunction is a row of the report. A hypersection is the argument of that name, "
@@ -480,7 +480,7 @@ OWN = (
     ),
     Analysis(
         "ranks",
-        "rank_tables:analyse_ranks",
+        "ranks.rank_tables:analyse_ranks",
         "Ranks",
         "List for each rank step time, compute, communication, idle and waiting time, and how often it came "
         "last.\n\nFurther tables have the slowest rank of each step, and the collectives with how far apart "
@@ -563,7 +563,7 @@ OWN = (
     ),
     Analysis(
         "explain",
-        "questions:analyse_explain",
+        "explain.questions:analyse_explain",
         "Explain",
         "Say in a few KB what costs most time and what can be trusted, each with the command that shows it."
         "\n\nWith --question it answers one of those below the causes, or one in words. In commands "
@@ -573,7 +573,7 @@ OWN = (
                 "question",
                 "What to answer, by name or in words.",
                 metavar="TEXT",
-                check="questions:question_of",
+                check="explain.questions:question_of",
             ),
         ),
         metric_group="explain",
@@ -599,7 +599,7 @@ OWN = (
     ),
     Analysis(
         "memory",
-        "memory:analyse_memory",
+        "device.memory:analyse_memory",
         "Memory",
         "Report the memory that was allocated: at the peak and at the end, by which ops, and the "
         "copies.\n\nAllocations are in the trace if it was recorded with profile_memory=True.",
@@ -641,14 +641,14 @@ OWN = (
             ),
         ),
         limits="lists",
-        metrics="memory:memory_metrics",
+        metrics="device.memory:memory_metrics",
         metric_group="memory",
         group=TIME,
         examples=("tracelane memory trace.json", "tracelane memory trace.json --format md"),
     ),
     Analysis(
         "compile",
-        "compile:analyse_compile",
+        "compile.compile:analyse_compile",
         "Compile",
         "Say whether torch.compile was used and how that is known, what ran compiled, and what compiling "
         "took.\n\nRegions form a tree: a region inside another one is a graph break, or compilation is "
@@ -717,14 +717,14 @@ OWN = (
             ),
         ),
         others=12,
-        metrics="compile:compile_metrics",
+        metrics="compile.compile:compile_metrics",
         metric_group="compile",
         group=TIME,
         examples=("tracelane compile trace.json", "tracelane compile trace.json --json"),
     ),
     Analysis(
         "summary",
-        "summary:analyse_summary",
+        "compare.summary:analyse_summary",
         "Summary",
         "Summarise a trace: its metrics, kernels, ops, categories and steps, under names that do not "
         "change.\n\n`tracelane summary TRACE --json > baseline.json` saves what `tracelane diff "

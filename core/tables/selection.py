@@ -12,8 +12,8 @@ from ..base.units import format_ns
 
 if TYPE_CHECKING:
     from ..trace import Trace
-    from .scope import Attribute, Scope
-    from .step_spans import StepSpans
+    from ..trace.step_spans import StepSpans
+    from .frame.scope import Attribute, Scope
 
 NTH = re.compile(r"nth:(-?\d+)")
 MOST_NAMED = 6
@@ -61,10 +61,10 @@ class Selection(NamedTuple):
 def selected_scope(trace: Trace, span: tuple[int, int] | None, chosen: Selection, label: str = "") -> Scope:
     """Return the scope of a selection whose range is known; `label` is what people call that range."""
     from ..query.filter import parse
+    from ..trace.device_clocks import with_device_clocks
     from ..trace.hit_search import matches
-    from .attribution import scope_of_step
-    from .device_clocks import with_device_clocks
-    from .scope import Scope
+    from .frame.scope import Scope
+    from .steps.attribution import scope_of_step
 
     clocks = with_device_clocks(trace, trace.clocks, chosen.device_offsets)
     scope = Scope(
@@ -109,7 +109,7 @@ def step_place(steps: StepSpans, step: str) -> int:
 
 def steps_there(trace: Trace, option: str, step_name: str | None) -> StepSpans:
     """Return the trace's steps, those of a name if one is given; UsageError where there are none."""
-    from .step_spans import step_spans
+    from ..trace.step_spans import step_spans
 
     steps = step_spans(trace, trace.clocks, step_name or None)
     if steps is None and step_name:

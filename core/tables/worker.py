@@ -19,11 +19,11 @@ from ..base.private import read_sealed_json
 from ..index.file_facts import Member
 from ..index.store import Index
 from ..trace import Trace
-from .cached import cache_file, is_worth_caching, write_cached
-from .device_clocks import troubled
+from ..trace.device_clocks import troubled
 from .findings.finding import Findings
 from .findings.forms import findings_object, findings_of, saved_findings
-from .scope import Scope
+from .frame.cached import cache_file, is_worth_caching, write_cached
+from .frame.scope import Scope
 
 MODULE = "tracelane.core.tables.worker"
 Answer = TypeVar("Answer")

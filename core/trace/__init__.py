@@ -49,7 +49,7 @@ class Trace(TraceSlices):
     """
 
     answers: object | None = None
-    """In the picture of a capture store and of two runs: what `tables.table.Answers` asks in place of the
+    """In the picture of a capture store and of two runs: what `Answers` of core.tables asks in place of the
     drawn slices.
     """
 

@@ -16,8 +16,8 @@ from tracelane.core.python.opened import OpenedTrace
 from tracelane.core.read.source import open_source
 from tracelane.core.read.urls import is_url
 from tracelane.core.tables.analysis import Option
+from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.registry import BY_NAME
-from tracelane.core.tables.table import Table
 
 MOST_BYTES = 16_000
 """A reply has at most so many bytes of JSON: rows at the end give way."""

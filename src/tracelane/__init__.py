@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tracelane.core.base.errors import TracelaneError
     from tracelane.core.python.functions import check, cut, demo, diff, export
     from tracelane.core.python.opened import OpenedTrace
-    from tracelane.core.tables.table import Table
+    from tracelane.core.tables.frame.table import Table
 
     __version__: str
 
@@ -36,7 +36,7 @@ __all__ = [
 
 LAZY = {
     "OpenedTrace": "tracelane.core.python.opened",
-    "Table": "tracelane.core.tables.table",
+    "Table": "tracelane.core.tables.frame.table",
     "TracelaneError": "tracelane.core.base.errors",
     **dict.fromkeys(("check", "cut", "demo", "diff", "export"), "tracelane.core.python.functions"),
 }

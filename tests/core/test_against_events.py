@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from tests.corpus import ROOT
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table, Tables
 from tracelane.core.tables.registry import ANALYSES
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.table import Table, Tables
 from tracelane.core.trace import Trace, open_trace
 
 SAMPLES = ("activities", "gloo", "inference")

@@ -29,8 +29,8 @@ from tracelane.core.query.filter import Argument, parse
 from tracelane.core.query.scan import holding, needles_of, term_for
 from tracelane.core.query.views import SliceId
 from tracelane.core.read.source import Source
-from tracelane.core.tables.kernels import instances, kernels
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.device.kernels import instances, kernels
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import find, matches
 

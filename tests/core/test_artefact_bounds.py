@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.linear import assert_linear
-from tracelane.core.tables.artefacts import read_artefacts
+from tracelane.core.tables.compile.artefacts import read_artefacts
 
 BREAK = "dynamo_graph_break_reason_0.txt"
 STACKS = "inductor_provenance_tracking_kernel_stack_traces_1.json"

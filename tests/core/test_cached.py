@@ -9,14 +9,14 @@ import pytest
 
 from tests.events import complete, index_of
 from tracelane.core.index.version import DERIVED
-from tracelane.core.tables import cached
-from tracelane.core.tables.cached import cached_step_spans, cached_table
-from tracelane.core.tables.ops import ops
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.step_spans import StepSpans, step_spans
-from tracelane.core.tables.steps import steps
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.frame import cached
+from tracelane.core.tables.frame.cached import cached_step_spans, cached_table
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table
+from tracelane.core.tables.host.ops import ops
+from tracelane.core.tables.steps.steps import steps
 from tracelane.core.trace import Trace
+from tracelane.core.trace.step_spans import StepSpans, step_spans
 
 
 @pytest.fixture

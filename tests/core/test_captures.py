@@ -23,8 +23,8 @@ from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts, mem
 from tracelane.core.index.indexing import index_all
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import current_source, open_source
-from tracelane.core.tables.ranks import ranks
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.ranks.ranks import ranks
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"

@@ -13,7 +13,7 @@ from tests.corpus import later
 from tracelane.core.base.short_names import short_name
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.judge import RULES, findings
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 
 SEEDS = [0, SECOND], later([1, 2, SECOND + 1, SECOND + 2])

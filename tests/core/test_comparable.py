@@ -15,8 +15,8 @@ import tracelane
 from tests.corpus import CASES, ROOT, files, for_files, needs
 from tests.events import Event, complete, metadata
 from tracelane.core.base.kineto import WORK
-from tracelane.core.tables.comparable import needs_of
-from tracelane.core.tables.pair_answers import paired_runs
+from tracelane.core.tables.compare.comparable import needs_of
+from tracelane.core.tables.explain.pair_answers import paired_runs
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 

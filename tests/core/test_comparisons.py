@@ -19,8 +19,7 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.short_names import comparable_name
 from tracelane.core.export.formats import as_csv, text_in_unit
 from tracelane.core.export.summary_file import is_summary, read_summary, summary_json
-from tracelane.core.tables.breakdown import device_table
-from tracelane.core.tables.compare import (
+from tracelane.core.tables.compare.compare import (
     by_steps,
     compare,
     compare_values,
@@ -28,17 +27,18 @@ from tracelane.core.tables.compare import (
     student_limit,
     with_first,
 )
-from tracelane.core.tables.diff import OTHERS, Difference, difference, median_of_runs
-from tracelane.core.tables.diff_trees import diff_trees
-from tracelane.core.tables.frame_columns import timed_work
-from tracelane.core.tables.kernels import kernels
-from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.ops import ops
-from tracelane.core.tables.range_table import lane_table, range_table
-from tracelane.core.tables.schema import Column, TableSchema
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.summary import Summary, summarise
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.compare.diff import OTHERS, Difference, difference, median_of_runs
+from tracelane.core.tables.compare.diff_trees import diff_trees
+from tracelane.core.tables.compare.summary import Summary, summarise
+from tracelane.core.tables.device.breakdown import device_table
+from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.frame.frame_columns import timed_work
+from tracelane.core.tables.frame.schema import Column, TableSchema
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table
+from tracelane.core.tables.host.ops import ops
+from tracelane.core.tables.host.range_table import lane_table, range_table
+from tracelane.core.tables.metric_groups import metrics
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.main import main
 from tracelane.tui.text.diff import compact

@@ -18,9 +18,9 @@ from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import complete, metadata, open_events
 from tests.json_tables import analysed
 from tests.tui.cli_process import tracelane_here
-from tracelane.core.tables.artefacts import Artefacts, CodeLine, read_artefacts
-from tracelane.core.tables.compile import compiled
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.compile.artefacts import Artefacts, CodeLine, read_artefacts
+from tracelane.core.tables.compile.compile import compiled
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 BREAKS = "cpu/torch213_graph_breaks.json"

@@ -11,7 +11,10 @@ from tests.corpus import CORPUS, files, for_files, needs
 from tests.events import Event, complete, index_of, metadata
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UsageError
-from tracelane.core.tables.device_clocks import (
+from tracelane.core.tables.device.launches import begun_work
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.device_clocks import (
     device_clocks,
     moved_text,
     offset_of,
@@ -19,9 +22,6 @@ from tracelane.core.tables.device_clocks import (
     troubled,
     with_device_clocks,
 )
-from tracelane.core.tables.launches import begun_work
-from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import Trace, open_trace
 
 NONE = Clocks()
 SOUND = ("aiu/spyre_torch_profiler/*.json", "gpu/tl_m*.gz", "gpu/hta_a100*")

@@ -17,8 +17,8 @@ from tracelane.core.base.arrays import merge
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.sql.query import run_query
-from tracelane.core.tables.breakdown import analyse_breakdown
-from tracelane.core.tables.device_state import (
+from tracelane.core.tables.device.breakdown import analyse_breakdown
+from tracelane.core.tables.device.device_state import (
     CAUSES,
     PRECEDENCE,
     DeviceState,
@@ -26,8 +26,8 @@ from tracelane.core.tables.device_state import (
     flattened,
     looked_at,
 )
-from tracelane.core.tables.frame_columns import work_of
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.frame_columns import work_of
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.devices import device_keys, devices
 

@@ -19,19 +19,26 @@ from tests.corpus import CASES, CORPUS, GOLDENS, file, for_files, needs
 from tests.events import complete, index_of
 from tracelane.core.base.arrays import merge
 from tracelane.core.base.short_names import short_names
-from tracelane.core.tables.breakdown import (
+from tracelane.core.tables.device.breakdown import (
     STREAMS,
     device_table,
     exclusive,
     type_table,
 )
-from tracelane.core.tables.frame_columns import COLUMNS, GAP_CLASSES, KindRule, by_rule, gap_rows, timed_work
-from tracelane.core.tables.idle import gap_table, idle, idle_table
-from tracelane.core.tables.kernels import instances, kernels
-from tracelane.core.tables.kinds import kernel_types
-from tracelane.core.tables.launches import analyse_launches, begun_work, launched
-from tracelane.core.tables.memory import copies, kind_of
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.device.idle import gap_table, idle, idle_table
+from tracelane.core.tables.device.kernels import instances, kernels
+from tracelane.core.tables.device.launches import analyse_launches, begun_work, launched
+from tracelane.core.tables.device.memory import copies, kind_of
+from tracelane.core.tables.frame.frame_columns import (
+    COLUMNS,
+    GAP_CLASSES,
+    KindRule,
+    by_rule,
+    gap_rows,
+    timed_work,
+)
+from tracelane.core.tables.frame.kinds import kernel_types
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory": "MEMORY"}

@@ -15,15 +15,15 @@ from tests.corpus import CASES, CORPUS, files, for_files, needs
 from tests.events import Event, async_event, begin, complete, counter, end, event, flow, metadata
 from tests.json_tables import flat
 from tracelane.core.query.launches import launch_of
-from tracelane.core.tables.breakdown import analyse_breakdown
+from tracelane.core.tables.compare.summary import analyse_summary
+from tracelane.core.tables.device.breakdown import analyse_breakdown
+from tracelane.core.tables.device.idle import analyse_idle
+from tracelane.core.tables.device.launches import analyse_launches, begun_work, launch_calls, launched
 from tracelane.core.tables.doctor.doctor import RULES, analyse_doctor, doctor_exit_code
 from tracelane.core.tables.doctor.rule import TERMS
-from tracelane.core.tables.idle import analyse_idle
-from tracelane.core.tables.launches import analyse_launches, begun_work, launch_calls, launched
-from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.summary import analyse_summary
-from tracelane.core.tables.table import Tables
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Tables
+from tracelane.core.tables.metric_groups import metrics
 from tracelane.core.trace import open_trace
 from tracelane.core.trace.devices import devices
 from tracelane.tui.cli.main import main

@@ -12,7 +12,7 @@ import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs
 from tests.events import complete
-from tracelane.core.tables.efficiency import (
+from tracelane.core.tables.device.efficiency import (
     MODELS,
     Call,
     analyse_efficiency,
@@ -22,7 +22,7 @@ from tracelane.core.tables.efficiency import (
     peaks,
     plot_svg,
 )
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 
 BF16, FP32 = "c10::BFloat16", "float"

@@ -12,8 +12,8 @@ from tests.events import Event, complete, counter, flow, metadata, write_events
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.progress import no_progress
 from tracelane.core.python.exporting import writer_of
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import ANALYSES
-from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 GPU = {"pid": 7, "cat": "kernel"}

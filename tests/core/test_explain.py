@@ -23,10 +23,10 @@ from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.formats import as_json
 from tracelane.core.index.store import Index
-from tracelane.core.tables.explain import TABLE, explain
-from tracelane.core.tables.questions import QUESTIONS, analyse_explain, question_of
+from tracelane.core.tables.explain.explain import TABLE, explain
+from tracelane.core.tables.explain.questions import QUESTIONS, analyse_explain, question_of
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import BY_NAME
-from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 MOST = 100

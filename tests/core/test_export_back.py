@@ -13,7 +13,7 @@ import pytest
 from tests.tui.small_file import events
 from tracelane.core.export.perfetto import write_perfetto
 from tracelane.core.query.args import arguments
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 VALUES: dict[str, Any] = {

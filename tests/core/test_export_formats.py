@@ -36,8 +36,8 @@ from tracelane.core.query.args import arguments
 from tracelane.core.query.flows import flows_between
 from tracelane.core.sql.engines import has_duckdb
 from tracelane.core.sql.files import write_parquet, write_sqlite
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.slice_table import NAMES, slice_table
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.slice_table import NAMES, slice_table
 from tracelane.core.trace import open_trace
 
 TRACES = (

@@ -12,7 +12,6 @@ from tests.core.test_findings_rules import CASES
 from tests.corpus import CORPUS, file, for_files, needs, traces
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.tables import cached
 from tracelane.core.tables.findings.forms import (
     claim_text,
     findings_markdown,
@@ -22,7 +21,8 @@ from tracelane.core.tables.findings.forms import (
     stored_findings,
 )
 from tracelane.core.tables.findings.judge import RULES, findings
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame import cached
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 AIU = "aiu/spyre_torch_profiler/"

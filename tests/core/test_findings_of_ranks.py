@@ -11,8 +11,8 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.facts import CaptureFacts
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.rank_tables import analyse_ranks
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.ranks.rank_tables import analyse_ranks
 from tracelane.core.trace import Trace
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.patterns import DIALECTS, FORMS, HOST, Program, flow
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 
 Write = Callable[[Program], None]

@@ -11,7 +11,7 @@ from tests.core.findings_traces import call, kernel, launched, note, op, step, t
 from tests.corpus import CASES, needs
 from tests.events import Event, complete, event, metadata
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 
 LABEL = metadata("process_labels", 0, labels="GPU 0")

@@ -13,8 +13,8 @@ from tests.events import Event, index_of
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.finding import Baseline
 from tracelane.core.tables.findings.judge import RULES, findings
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.skew import RankPart
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.peers.skew import RankPart
 from tracelane.core.trace import Trace
 
 LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: 0/0"

@@ -16,19 +16,19 @@ from tracelane.core.index.file_facts import file_facts
 from tracelane.core.index.flex import is_flex
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.read.source import open_source
-from tracelane.core.tables.aiu_cycles import flex_stamps
-from tracelane.core.tables.attribution import scope_of_step
-from tracelane.core.tables.breakdown import device_table
-from tracelane.core.tables.device_state import device_states
+from tracelane.core.tables.device.aiu_cycles import flex_stamps
+from tracelane.core.tables.device.breakdown import device_table
+from tracelane.core.tables.device.device_state import device_states
+from tracelane.core.tables.device.kernels import kernels
 from tracelane.core.tables.doctor.doctor import analyse_doctor, doctor_exit_code
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.frame_columns import timed_work
-from tracelane.core.tables.kernels import kernels
-from tracelane.core.tables.rank_tables import analyse_ranks
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.step_spans import step_spans
-from tracelane.core.tables.steps import steps
+from tracelane.core.tables.frame.frame_columns import timed_work
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.ranks.rank_tables import analyse_ranks
+from tracelane.core.tables.steps.attribution import scope_of_step
+from tracelane.core.tables.steps.steps import steps
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.step_spans import step_spans
 
 LANE = 15514734831341844875
 """A thread as FLEX numbers it: beyond 63 bits."""

@@ -16,10 +16,10 @@ from tracelane.core.base.short_names import comparable_name
 from tracelane.core.index.store import Index
 from tracelane.core.query.lookup import locate_slice
 from tracelane.core.query.views import Row, SliceId
-from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
-from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
-from tracelane.core.tables.idle import idle, recurrence, recurring_gaps
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.device.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
+from tracelane.core.tables.device.idle import idle, recurrence, recurring_gaps
+from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, gap_rows
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 REAL = (

@@ -26,8 +26,8 @@ from tracelane.core.base.safe_text import (
 )
 from tracelane.core.export.bundle import Redaction
 from tracelane.core.export.formats import as_csv, as_markdown
-from tracelane.core.tables.schema import Column, TableSchema
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.frame.schema import Column, TableSchema
+from tracelane.core.tables.frame.table import Table
 from tracelane.core.trace import Trace, open_trace
 
 ANYTHING = st.text(alphabet=st.characters(exclude_categories=()))

@@ -16,12 +16,12 @@ from tests.core.hta import RANKS, opened, rule_050
 from tests.corpus import CORPUS, GOLDENS, needs
 from tracelane.core.base.arrays import I64, AnyArray, merge
 from tracelane.core.query.lookup import promoted_of
-from tracelane.core.tables.breakdown import device_table
-from tracelane.core.tables.frame import Frame
-from tracelane.core.tables.frame_columns import GAP_CLASSES, NEVER, KindRule, by_rule, work_of
-from tracelane.core.tables.idle import idle_table
-from tracelane.core.tables.kinds import kernel_types
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.device.breakdown import device_table
+from tracelane.core.tables.device.idle import idle_table
+from tracelane.core.tables.frame.frame import Frame
+from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, NEVER, KindRule, by_rule, work_of
+from tracelane.core.tables.frame.kinds import kernel_types
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace
 
 NEGATIVE = "tl_h100_qwen_infer"

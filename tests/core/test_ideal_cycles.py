@@ -11,9 +11,9 @@ import pytest
 from tests.corpus import CORPUS, needs
 from tests.events import complete, index_of
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.tables.aiu_cycles import parse_ideal, read_ideal_cycles
-from tracelane.core.tables.kernels import analyse_kernels
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.device.aiu_cycles import parse_ideal, read_ideal_cycles
+from tracelane.core.tables.device.kernels import analyse_kernels
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace, trace_of
 
 PREFILL = """[DeepRT] ===== Perf BEGIN =====

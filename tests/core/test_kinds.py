@@ -20,19 +20,19 @@ from tracelane.core.index.format import LaneRole, RowKind
 from tracelane.core.query.chain import chain_of
 from tracelane.core.query.lanes import slice_kind_codes
 from tracelane.core.sql.query import run_query
-from tracelane.core.tables.breakdown import device_table
-from tracelane.core.tables.cached import cache_file
+from tracelane.core.tables.device.breakdown import device_table
+from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.device.launches import analyse_launches
+from tracelane.core.tables.device.memory import copies
 from tracelane.core.tables.doctor.doctor import analyse_doctor
-from tracelane.core.tables.explain import explain
+from tracelane.core.tables.explain.explain import explain
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.frame_columns import timed_work, work_of
-from tracelane.core.tables.kernels import kernels
-from tracelane.core.tables.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
-from tracelane.core.tables.launches import analyse_launches
-from tracelane.core.tables.memory import copies
-from tracelane.core.tables.ops import ops, sort_column
-from tracelane.core.tables.range_table import range_table
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.cached import cache_file
+from tracelane.core.tables.frame.frame_columns import timed_work, work_of
+from tracelane.core.tables.frame.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.ops import ops, sort_column
+from tracelane.core.tables.host.range_table import range_table
 from tracelane.core.trace import Lane, Trace, open_trace, trace_of
 from tracelane.core.trace.devices import devices
 from tracelane.core.trace.lane_order import drawn_device_lanes

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.tables.path_points import latest
+from tracelane.core.tables.path.path_points import latest
 
 SMALL = st.integers(0, 3)
 

@@ -20,7 +20,13 @@ from tracelane.core.index.store import Index
 from tracelane.core.query.chain import chain_of, enclosing, full_chain, replays_of
 from tracelane.core.query.launches import kernels_under, launch_of, launches_of
 from tracelane.core.sql.query import run_query
-from tracelane.core.tables.attribution import (
+from tracelane.core.tables.device.kernels import OUTSIDE, instances, kernels
+from tracelane.core.tables.frame.frame_columns import work_of
+from tracelane.core.tables.frame.scope import Attribute, Scope
+from tracelane.core.tables.host.op_sums import work_positions
+from tracelane.core.tables.host.ops import REST, ops
+from tracelane.core.tables.metric_groups import metrics
+from tracelane.core.tables.steps.attribution import (
     StepRule,
     StepsOfWork,
     by_step,
@@ -28,16 +34,10 @@ from tracelane.core.tables.attribution import (
     steps_of_work,
     work_by_steps,
 )
-from tracelane.core.tables.frame_columns import work_of
-from tracelane.core.tables.kernels import OUTSIDE, instances, kernels
-from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.op_sums import work_positions
-from tracelane.core.tables.ops import REST, ops
-from tracelane.core.tables.scope import Attribute, Scope
-from tracelane.core.tables.step_choice import Steps, find_steps
-from tracelane.core.tables.step_spans import step_spans
-from tracelane.core.tables.steps import steps
+from tracelane.core.tables.steps.steps import steps
 from tracelane.core.trace import Trace, open_trace, trace_of
+from tracelane.core.trace.step_choice import Steps, find_steps
+from tracelane.core.trace.step_spans import step_spans
 from tracelane.tui.actions.ranges import scope_of
 from tracelane.tui.actions.view import first_session
 

@@ -21,10 +21,13 @@ from tests.linear import SlowError, assert_linear
 from tests.reading import read_text
 from tracelane.core import read
 from tracelane.core.base.short_names import comparable_name, short_name
-from tracelane.core.tables import compile_phases, explain, kinds, memory, step_choice
+from tracelane.core.tables.compile import compile_phases
+from tracelane.core.tables.device import memory
+from tracelane.core.tables.explain import explain
+from tracelane.core.tables.frame import kinds
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import ANALYSES
-from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import collectives, trace_of
+from tracelane.core.trace import collectives, step_choice, trace_of
 
 CHARACTERS = 8_000
 

@@ -19,7 +19,7 @@ from tracelane.core.tables.findings.facts import CaptureFacts, SourceFacts
 from tracelane.core.tables.findings.finding import Finding, Observation
 from tracelane.core.tables.findings.judge import RULES, claims_of, findings
 from tracelane.core.tables.findings.meanwhile import ACTIVITIES, Activity, meanwhile
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 SPANS = st.lists(st.tuples(st.integers(-50, 450_000), st.integers(0, 200_000)), max_size=6)

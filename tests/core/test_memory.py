@@ -15,8 +15,7 @@ import pytest
 from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import complete, event, metadata, open_events, write_events
 from tests.json_tables import analysed
-from tracelane.core.tables.allocations import allocators
-from tracelane.core.tables.memory import (
+from tracelane.core.tables.device.memory import (
     AllocatorUse,
     allocator_table,
     curve_table,
@@ -24,7 +23,8 @@ from tracelane.core.tables.memory import (
     peak_table,
     unreleased_table,
 )
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.allocations import allocators
 from tracelane.core.trace import Trace, open_trace
 
 SPYRE = "aiu/spyre_torch_profiler/"

@@ -20,8 +20,8 @@ from tests.events import Event
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_moment, format_ns, moment_digits, origin_text
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import ANALYSES
-from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 

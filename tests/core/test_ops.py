@@ -15,10 +15,10 @@ import pytest
 from tests.corpus import CORPUS, GOLDENS, files, for_files, needs
 from tests.events import complete, event, flow, index_of
 from tracelane.core.base.errors import UsageError
-from tracelane.core.tables.op_events import HOST
-from tracelane.core.tables.op_sums import NO_GROUPING, Grouping, parse_grouping
-from tracelane.core.tables.ops import SORTS, ops, sort_column
-from tracelane.core.tables.scope import Scope
+from tracelane.core.base.kineto import HOST_EVENTS
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.op_sums import NO_GROUPING, Grouping, parse_grouping
+from tracelane.core.tables.host.ops import SORTS, ops, sort_column
 from tracelane.core.trace import Trace, open_trace
 
 FOLDER = GOLDENS / "key_averages"
@@ -345,7 +345,7 @@ def _by_the_rules(events: list[dict[str, Any]]) -> dict[str, tuple[int, int, int
     for tid in {e["tid"] for e in events}:
         stack: list[int] = []
         order = sorted(
-            (i for i, e in enumerate(events) if e["tid"] == tid and e["cat"] in HOST),
+            (i for i, e in enumerate(events) if e["tid"] == tid and e["cat"] in HOST_EVENTS),
             key=lambda i: (events[i]["ts"], -(events[i]["ts"] + events[i]["dur"]), i),
         )
         for i in order:

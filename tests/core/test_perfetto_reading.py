@@ -50,7 +50,7 @@ from tracelane.core.index.store import Index
 from tracelane.core.read.inflate import PlainReader
 from tracelane.core.read.perfetto import perfetto_reader
 from tracelane.core.read.source import open_source
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 
 CASES: dict[str, tuple[Sequence[bytes], Sequence[Sequence[Any]], str]] = {

@@ -20,9 +20,9 @@ from tests.scripts import document_script
 from tests.tui.small_file import small_file
 from tracelane.core.python.opened import OpenedTrace
 from tracelane.core.tables.analysis import loaded
+from tracelane.core.tables.frame.table import PROMISED
+from tracelane.core.tables.host.slice_table import NAMES
 from tracelane.core.tables.registry import ANALYSES, BY_NAME
-from tracelane.core.tables.slice_table import NAMES
-from tracelane.core.tables.table import PROMISED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIGHT = """
@@ -254,7 +254,7 @@ def test_a_plot_is_one_sound_picture(small: OpenedTrace) -> None:
 def test_columns_are_those_of_the_command(name: str, corpus_cache: Path) -> None:
     """Slices have the names and times that `tracelane slices` lists, clocks of ranks applied."""
     from tracelane.core.export.slices import SliceRows
-    from tracelane.core.tables.scope import Scope
+    from tracelane.core.tables.frame.scope import Scope
     from tracelane.core.trace import open_trace
 
     path = file(name)

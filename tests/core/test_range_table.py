@@ -17,10 +17,10 @@ from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core.index.store import Index
 from tracelane.core.query.drawn import BLOCK_READ, LeadingName, RowSlices, leading_names
-from tracelane.core.tables import range_table as module
-from tracelane.core.tables import scope as scope_module
-from tracelane.core.tables.range_table import lane_table, range_table
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame import scope as scope_module
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host import range_table as module
+from tracelane.core.tables.host.range_table import lane_table, range_table
 from tracelane.core.trace import Trace, open_trace
 
 RANGES = (None, (0, 1_000), (17_000, 90_000), (5_000, 5_001), (399_000, 400_000), (700_000, 800_000))

@@ -25,17 +25,17 @@ from tracelane.core.base.arrays import I64
 from tracelane.core.base.errors import UsageError
 from tracelane.core.query.filter import parse
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.messages import bus_factor
-from tracelane.core.tables.rank_tables import (
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.peers.messages import bus_factor
+from tracelane.core.tables.ranks.rank_tables import (
     analyse_ranks,
     collectives_table,
     heat_table,
     rank_steps_table,
     ranks_table,
 )
-from tracelane.core.tables.ranks import RankInStep, Ranks, ranks
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.step_sets import LOADERS
+from tracelane.core.tables.ranks.ranks import RankInStep, Ranks, ranks
+from tracelane.core.tables.steps.step_sets import LOADERS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.alignment import fitted_offsets
 from tracelane.core.trace.collectives import Attendance, Collectives, match, medians

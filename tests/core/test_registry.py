@@ -16,10 +16,10 @@ from tests.json_tables import flat
 from tests.tui.small_file import small_file
 from tracelane.core.export.formats import as_csv, as_json, as_markdown
 from tracelane.core.tables.analysis import Analysis, loaded
-from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.questions import QUESTIONS
+from tracelane.core.tables.explain.questions import QUESTIONS
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.metric_groups import metrics
 from tracelane.core.tables.registry import ANALYSES, BY_NAME, PANELS, TABS
-from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 
 LIGHT = """

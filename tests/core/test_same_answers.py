@@ -13,8 +13,8 @@ from tests.corpus import ROOT
 from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.export.formats import as_json
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import ANALYSES
-from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 
 SAMPLES = ROOT / "tests" / "samples"

@@ -12,17 +12,16 @@ from tests.corpus import CORPUS, file, needs
 from tests.events import complete, index_of, metadata
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
-from tracelane.core.tables import analysis
-from tracelane.core.tables import scope as scope_module
-from tracelane.core.tables.analysis import absent
-from tracelane.core.tables.frame_columns import timed_work
-from tracelane.core.tables.idle import idle
-from tracelane.core.tables.kernels import kernels
-from tracelane.core.tables.ops import ops
-from tracelane.core.tables.range_table import lane_table, range_table
+from tracelane.core.tables.absent import absent
+from tracelane.core.tables.device.idle import idle
+from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.frame import scope as scope_module
+from tracelane.core.tables.frame.frame_columns import timed_work
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.ops import ops
+from tracelane.core.tables.host.range_table import lane_table, range_table
 from tracelane.core.tables.registry import PANELS, panels_without
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.steps import steps
+from tracelane.core.tables.steps.steps import steps
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.devices import devices
 
@@ -196,5 +195,5 @@ def test_one_name_is_enough(name: str, need: str, tmp_path: Path, monkeypatch: p
     plain = Trace([index_of([complete(0, 5, "aten::mm")], tmp_path / "plain")])
     named = Trace([index_of([complete(0, 5, "aten::mm"), complete(6, 5, name)], tmp_path / "named")])
     assert need in absent(plain) and need not in absent(named)
-    monkeypatch.setattr(analysis, "MOST_BYTES", 4)
+    monkeypatch.setattr("tracelane.core.tables.absent.MOST_BYTES", 4)
     assert absent(plain) == {"devices", "ranks", "report"}

@@ -11,8 +11,8 @@ import pytest
 from tests.events import complete, metadata
 from tests.sambatune import CNAMES, HYPERFUNCTIONS, RUNS, section_calls, write_report
 from tracelane.core.query.filter import parse
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.sections import HOLDERS, By, is_report, sections
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.sections import HOLDERS, By, is_report, sections
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
 

@@ -23,8 +23,8 @@ from tracelane.core.base.units import (
     format_share,
 )
 from tracelane.core.read.event_writer import ns_from_text, time_of
-from tracelane.core.tables.kernels import kernels
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.selection import Selection, selected_scope
 from tracelane.core.trace import open_trace
 

@@ -24,9 +24,9 @@ from tracelane.core.sql.engines import TimeLimit, has_duckdb
 from tracelane.core.sql.query import run_query
 from tracelane.core.sql.tokens import query_words
 from tracelane.core.sql.views import VIEWS
-from tracelane.core.tables.frame_columns import work_of
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.slice_table import NAMES, slice_table
+from tracelane.core.tables.frame.frame_columns import work_of
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.slice_table import NAMES, slice_table
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.main import EXIT_USAGE, main
 

@@ -11,9 +11,9 @@ from tests.core.findings_traces import call, launched, step, trace_of
 from tests.events import Event
 from tracelane.core.export.report import Printed, report
 from tracelane.core.tables.findings.finding import Findings
-from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.steps import analyse_steps
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.metric_groups import metrics
+from tracelane.core.tables.steps.steps import analyse_steps
 
 EPOCH_US = 1_780_611_618_134_227
 US = 1000

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.tables.frames import by_priority, text_in_cell, text_in_unit
-from tracelane.core.tables.schema import Column, TableSchema, Unit
-from tracelane.core.tables.table import ABSENT, Table, Tables, concat
+from tracelane.core.tables.frame.frames import by_priority, text_in_cell, text_in_unit
+from tracelane.core.tables.frame.schema import Column, TableSchema, Unit
+from tracelane.core.tables.frame.table import ABSENT, Table, Tables, concat
 
 NAME, NS, MEAN = (
     Column("name", "name", "text"),

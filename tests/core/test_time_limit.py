@@ -287,20 +287,20 @@ ROOMS = ("core/tables", "core/trace", "core/logs", "core/store")
 GROUPS = ROOT / "core/query/groups.py"
 FLOATS = {
     ("core/query/groups.py", "reduceat"),  # means and deviations
-    ("core/tables/memory.py", "sum"),
+    ("core/tables/device/memory.py", "sum"),
     ("core/logs/series.py", "sum"),
     ("core/logs/telemetry_tables.py", "sum"),
     ("core/logs/correlation.py", "sum"),
 }
 """Who adds up floats."""
 PIECES = {
-    ("core/tables/device_state.py", "at"),  # of a device's time, each moment once
-    ("core/tables/idle.py", "at"),  # likewise
-    ("core/tables/op_events.py", "at"),  # counts
+    ("core/tables/device/device_state.py", "at"),  # of a device's time, each moment once
+    ("core/tables/device/idle.py", "at"),  # likewise
+    ("core/tables/host/op_events.py", "at"),  # counts
     ("core/tables/findings/judge.py", "sum"),  # a few claims, as Python integers
-    ("core/tables/step_choice.py", "sum"),  # counts
-    ("core/tables/untrusted.py", "sum"),  # counts
-    ("core/tables/diff.py", "sum"),  # two changes, each of numbers that are not negative
+    ("core/trace/step_choice.py", "sum"),  # counts
+    ("core/tables/device/untrusted.py", "sum"),  # counts
+    ("core/tables/compare/diff.py", "sum"),  # two changes, each of numbers that are not negative
 }
 RUNTIME = {"cat": "cuda_runtime"}
 BY_LIMITS = {"kernel_wait_ns", "other_ns", "host_wait_ns"}

@@ -34,7 +34,7 @@ from tracelane.core.query.lookup import (
     slice_at,
 )
 from tracelane.core.query.views import SliceId, lane_title, plain, process_title
-from tracelane.core.tables.scope import Chunk, Scope
+from tracelane.core.tables.frame.scope import Chunk, Scope
 from tracelane.core.trace import Trace, open_trace
 
 

@@ -14,9 +14,10 @@ from tracelane.core.base import children as child
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.index.version import DERIVED, MANIFEST
-from tracelane.core.tables import cached, worker
+from tracelane.core.tables import worker
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame import cached
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.worker import QUESTIONS, clock_troubles, findings_by_worker
 from tracelane.core.trace import Trace, open_trace
 

@@ -17,12 +17,12 @@ from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.format import NONE
 from tracelane.core.query.filter import parse
-from tracelane.core.tables.frame_columns import work_of
-from tracelane.core.tables.icicle import Icicle, icicle_of, row_categories
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.slice_table import slices_of_node
-from tracelane.core.tables.table import Table
-from tracelane.core.tables.tree import (
+from tracelane.core.tables.frame.frame_columns import work_of
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table
+from tracelane.core.tables.host.icicle import Icicle, icicle_of, row_categories
+from tracelane.core.tables.host.slice_table import slices_of_node
+from tracelane.core.tables.host.tree import (
     DEEPEST_FOLDED,
     ROOT,
     UNKNOWN_LAUNCH,

@@ -12,10 +12,10 @@ import pytest
 from tests.corpus import CASES, CORPUS, needs
 from tests.events import Event, complete, event, flow, metadata
 from tracelane.core.base.kineto import StartedWork, started_work
+from tracelane.core.tables.device.untrusted import Untrusted, untrusted, untrusted_time
 from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import BY_NAME
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.untrusted import Untrusted, untrusted, untrusted_time
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.text.summary import trace_info
 

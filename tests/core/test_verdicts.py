@@ -10,7 +10,7 @@ import pytest
 from tests.corpus import CASES, CORPUS, for_files, needs
 from tracelane.core.tables.findings.finding import Findings
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 
 REAL: dict[str, tuple[str, set[str], set[str]]] = {

@@ -32,7 +32,7 @@ import numpy as np
 from tracelane.core.index.format import LONG, NONE, TABLES
 from tracelane.core.index.store import checksum_of, table_file
 from tracelane.core.index.version import MANIFEST
-from tracelane.core.tables import cached
+from tracelane.core.tables.frame import cached
 from tracelane.tui.cli.main import main
 
 OUT = "{out}"

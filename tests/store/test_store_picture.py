@@ -26,8 +26,8 @@ from tracelane.core.store.picture import (
     trace_path,
 )
 from tracelane.core.store.tables import STORE_TABLES, store_tables
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import BY_NAME
-from tracelane.core.tables.scope import Scope
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
 LATE = 2

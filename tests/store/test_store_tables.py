@@ -13,8 +13,8 @@ from tests.tui.cli_process import tracelane_here
 from tracelane.core.store.collect import collect, one_after_another, planned
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.tables import STORE_TABLES, store_tables, summary_of_store
-from tracelane.core.tables.rank_tables import analyse_ranks
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.ranks.rank_tables import analyse_ranks
 from tracelane.core.trace import open_trace
 
 

@@ -16,14 +16,14 @@ from tests.tui.cli_process import tracelane_here
 from tests.tui.driver import message, open_viewer, press_keys, screen_text
 from tracelane.core.base.units import format_moment, format_ns
 from tracelane.core.logs.counters import with_cheap_lanes
-from tracelane.core.tables.diff import difference
-from tracelane.core.tables.pair_answers import PairAnswers, paired_runs
+from tracelane.core.tables.compare.diff import difference
+from tracelane.core.tables.compare.run_pair import RunPair
+from tracelane.core.tables.compare.summary import summarise
+from tracelane.core.tables.explain.pair_answers import PairAnswers, paired_runs
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table
+from tracelane.core.tables.host.tree import analyse_tree
 from tracelane.core.tables.registry import BY_NAME
-from tracelane.core.tables.run_pair import RunPair
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.summary import summarise
-from tracelane.core.tables.table import Table
-from tracelane.core.tables.tree import analyse_tree
 from tracelane.core.trace import open_trace
 
 AIU = "aiu/spyre_torch_profiler"

@@ -22,8 +22,8 @@ from tests.tui.driver import (
 )
 from tests.waiting import PATIENCE_S
 from tracelane.core.logs.overlay import LogOptions, open_overlay
-from tracelane.core.tables import cached
 from tracelane.core.tables.findings import forms, judge
+from tracelane.core.tables.frame import cached
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config

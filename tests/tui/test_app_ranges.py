@@ -16,18 +16,18 @@ from tests.tui.small_file import events
 from tests.tui.small_trace import MS, START
 from tracelane.core.query.steps import STEP_NAME
 from tracelane.core.query.views import SliceId
-from tracelane.core.tables.critical_path import critical_path
-from tracelane.core.tables.frame import Frame
-from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
-from tracelane.core.tables.gap import gap_of, work_gaps
-from tracelane.core.tables.idle import idle
-from tracelane.core.tables.range_table import range_table
+from tracelane.core.tables.device.gap import gap_of, work_gaps
+from tracelane.core.tables.device.idle import idle
+from tracelane.core.tables.frame.frame import Frame
+from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, gap_rows
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.range_table import range_table
+from tracelane.core.tables.path.critical_path import critical_path
 from tracelane.core.tables.registry import PANELS
-from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.selection import Selection
-from tracelane.core.tables.step_choice import find_steps
 from tracelane.core.trace import RowKind, Trace, open_trace
 from tracelane.core.trace.devices import devices
+from tracelane.core.trace.step_choice import find_steps
 from tracelane.tui import steps as module
 from tracelane.tui.actions import gaps
 from tracelane.tui.actions.scene import Refusal, Scene

@@ -16,7 +16,7 @@ from tests.tui.driver import open_viewer, press_keys, wait_until, wait_until_idl
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.query.filter import Filter, parse
 from tracelane.core.query.views import SliceId
-from tracelane.core.tables.slice_table import hit_table
+from tracelane.core.tables.host.slice_table import hit_table
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import SearchProgress, find, matches
 from tracelane.tui.app import TracelaneApp

@@ -16,7 +16,7 @@ from tests.corpus import thinned
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until, wait_until_idle
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.tables import ops
+from tracelane.core.tables.host import ops
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.table import MOVES
 from tracelane.tui.app import TracelaneApp

@@ -16,8 +16,8 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.export.forms import FORMS as EVERY_FORM
 from tracelane.core.export.forms import Listing, emit
 from tracelane.core.export.report import ALL_SLICES
-from tracelane.core.tables.schema import Column, TableSchema
-from tracelane.core.tables.table import Table, Tables
+from tracelane.core.tables.frame.schema import Column, TableSchema
+from tracelane.core.tables.frame.table import Table, Tables
 from tracelane.tui.cli.main import command_names, main, tracelane
 
 COMMANDS = {

@@ -17,8 +17,8 @@ from tests.json_tables import command_json, flat
 from tests.tui.cli_process import tracelane
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.tables.schema import Column, TableSchema
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.frame.schema import Column, TableSchema
+from tracelane.core.tables.frame.table import Table
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.text.table import TableStyle, table_text

@@ -14,8 +14,8 @@ from tests.events import complete, index_of
 from tests.tui.small_file import LONG_NAME
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.views import SliceId
-from tracelane.core.tables.ranks import ranks
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.ranks.ranks import ranks
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions import view
 from tracelane.tui.device_shares import states_over_all

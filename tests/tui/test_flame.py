@@ -10,8 +10,8 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.tui.driver import open_viewer, press_keys, screen_text, wait_until_idle
+from tracelane.core.tables.host.tree import ROOT
 from tracelane.core.tables.registry import PANELS
-from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.commands.table import COMMANDS

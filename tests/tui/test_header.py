@@ -13,12 +13,12 @@ from rich.cells import cell_len
 
 from tests.corpus import CORPUS, file, for_files, needs
 from tracelane.core.query.window import slices_outside
-from tracelane.core.tables.device_state import state_table
+from tracelane.core.tables.device.device_state import state_table
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.forms import saved_findings
-from tracelane.core.tables.frame_columns import work_of
-from tracelane.core.tables.ranks import ranks
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.frame_columns import work_of
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.ranks.ranks import ranks
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.device_shares import device_shares, rank_notes, state_shares, states_over_all

@@ -15,7 +15,7 @@ from rich.segment import Segment
 
 from tests.corpus import CORPUS, files, for_files, needs, traces
 from tracelane.core.base.colours import CNAMES, FAMILIES, RGB, contrast, luminance
-from tracelane.core.tables.device_state import (
+from tracelane.core.tables.device.device_state import (
     COMPUTE,
     COPY,
     IDLE,
@@ -25,9 +25,9 @@ from tracelane.core.tables.device_state import (
     DeviceState,
     looked_at,
 )
-from tracelane.core.tables.frame import WorkDevice
-from tracelane.core.tables.frame_columns import work_of
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.frame import WorkDevice
+from tracelane.core.tables.frame.frame_columns import work_of
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import LaneRole, Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.device_shares import gaps_of_lanes, states_over_all

@@ -12,8 +12,8 @@ import pytest
 from tests.corpus import file, for_files
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
-from tracelane.core.tables.frame_columns import work_of
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.frame_columns import work_of
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Lane, LaneRole, Trace, open_trace
 from tracelane.core.trace.hit_search import matches
 from tracelane.tui.draw.glyphs import UNICODE

@@ -15,7 +15,7 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.overlay import LogOptions, open_overlay
 from tracelane.core.query.views import SliceId
-from tracelane.core.tables.compare import delta_key
+from tracelane.core.tables.compare.compare import delta_key
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.things import thing_by_id

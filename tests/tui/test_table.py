@@ -16,10 +16,10 @@ from tests.tui.cli_process import tracelane_here
 from tests.tui.driver import open_viewer, press_keys, wait_until_idle
 from tests.tui.small_file import small_file
 from tracelane.core.base.colours import key_of
-from tracelane.core.tables.ops import ops, sort_column
-from tracelane.core.tables.schema import Column, TableSchema
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.frame.schema import Column, TableSchema
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table
+from tracelane.core.tables.host.ops import ops, sort_column
 from tracelane.core.trace import open_trace
 from tracelane.tui.draw.palette import Look
 from tracelane.tui.lanes.look import palette_of

@@ -10,7 +10,8 @@ from dataclasses import replace
 from tracelane.core.base.clock import Clocks
 from tracelane.core.logs.overlay import Overlay, PlacedLog
 from tracelane.core.logs.stamps import SECOND
-from tracelane.core.tables.device_clocks import (
+from tracelane.core.trace import Trace
+from tracelane.core.trace.device_clocks import (
     AUTO,
     DeviceClock,
     device_clocks,
@@ -19,7 +20,6 @@ from tracelane.core.tables.device_clocks import (
     offset_of,
     set_by_hand,
 )
-from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
 from ..draw.line import lane_key

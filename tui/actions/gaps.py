@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
-from tracelane.core.tables.gap import GapBounds, gaps_of, work_gaps
+from tracelane.core.tables.device.gap import GapBounds, gaps_of, work_gaps
 from tracelane.core.trace import Lane, Row
 from tracelane.core.trace.devices import devices
 

@@ -11,7 +11,7 @@ from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.views import SliceId
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace
 
 from ..draw.lane_choice import only_lanes
@@ -148,8 +148,8 @@ def _of_step(scope: Scope, span: tuple[int, int]) -> Scope:
     marks = step_marks(scope.trace, scope.clocks, scope.steps)
     if all((mark.start, mark.end) != span for mark in marks):
         return scope
-    from tracelane.core.tables.attribution import scope_of_step
-    from tracelane.core.tables.step_spans import step_spans
+    from tracelane.core.tables.steps.attribution import scope_of_step
+    from tracelane.core.trace.step_spans import step_spans
 
     steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
     spans = [] if steps is None else list(zip(steps.starts.tolist(), steps.ends.tolist()))

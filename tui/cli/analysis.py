@@ -10,7 +10,7 @@ import click
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.forms import Listing, Writer
 from tracelane.core.tables.analysis import Analysis, Option, loaded
-from tracelane.core.tables.schema import Column
+from tracelane.core.tables.frame.schema import Column
 
 from .commands import command_of, parameters
 from .options import (
@@ -28,7 +28,7 @@ from .options import (
 from .printing import Printout, as_text, column_key, order_by, print_output, table_style, terminal_width
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.table import Table, Tables
+    from tracelane.core.tables.frame.table import Table, Tables
 
     from .opened import TraceOptions
 
@@ -189,7 +189,7 @@ def _summary_text(printed: Printout) -> str:
 
 def _tree_text(printed: Printout) -> str:
     """Return the largest nodes of a tree, names moved right by their depth; nothing where it is sorted."""
-    from tracelane.core.tables.tree import indented, largest_rows
+    from tracelane.core.tables.host.tree import indented, largest_rows
 
     if printed.order is not None:
         return ""

@@ -21,13 +21,14 @@ from tracelane.core.index.inputs import check_there
 from tracelane.core.index.opening import keep_cached
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.tables import summary_of_store
-from tracelane.core.tables.comparable import CANNOT, Need, reasons_of, side_of
-from tracelane.core.tables.compare import TEST
-from tracelane.core.tables.diff import Difference, MetricChange, difference, history_table
-from tracelane.core.tables.diff_trees import diff_trees, largest_changes
-from tracelane.core.tables.metrics import Metric, metric_group_of, no_metric
-from tracelane.core.tables.summary import Summary, metrics_named, summarise
-from tracelane.core.tables.table import Table, Tables
+from tracelane.core.tables.compare.comparable import CANNOT, Need, reasons_of, side_of
+from tracelane.core.tables.compare.compare import TEST
+from tracelane.core.tables.compare.diff import Difference, MetricChange, difference, history_table
+from tracelane.core.tables.compare.diff_trees import diff_trees, largest_changes
+from tracelane.core.tables.compare.summary import Summary, metrics_named, summarise
+from tracelane.core.tables.frame.metrics import Metric
+from tracelane.core.tables.frame.table import Table, Tables
+from tracelane.core.tables.metric_groups import metric_group_of, no_metric
 from tracelane.tui.draw.glyphs import glyphs_for
 from tracelane.tui.text.diff import compact_tables, noise_basis, side_titles
 from tracelane.tui.text.table import plot_text

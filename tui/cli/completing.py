@@ -58,7 +58,7 @@ def complete_steps(_: click.Context, incomplete: str) -> list[str]:
     """Return the labels of the steps of the trace on the line."""
 
     def labels(trace: Trace) -> list[str]:
-        from tracelane.core.tables.cached import cached_step_spans
+        from tracelane.core.tables.frame.cached import cached_step_spans
 
         spans = cached_step_spans(trace, trace.clocks)
         return [] if spans is None else list(spans.labels)
@@ -73,7 +73,7 @@ def complete_columns(ctx: click.Context, incomplete: str) -> list[str]:
     row = BY_NAME.get(str(ctx.info_name).replace("-", "_"))
 
     def keys(trace: Trace) -> list[str]:
-        from tracelane.core.tables.scope import Scope
+        from tracelane.core.tables.frame.scope import Scope
 
         if row is None:
             return ["start", "duration", "self"] if ctx.info_name == "slices" else []
@@ -84,7 +84,7 @@ def complete_columns(ctx: click.Context, incomplete: str) -> list[str]:
 
 def complete_metrics(_: click.Context, incomplete: str) -> list[str]:
     """Return the metrics that are mostly asked for, and what the names of all others begin with."""
-    from tracelane.core.tables.metrics import GROUPS, ROW_GROUPS
+    from tracelane.core.tables.metric_groups import GROUPS, ROW_GROUPS
 
     known = [*DEFAULT_METRICS, *(f"{group}." for group in (*GROUPS, *ROW_GROUPS))]
     return [name for name in known if name.startswith(incomplete)]

@@ -13,9 +13,9 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.export.cut import Cut, cut_scope
 from tracelane.core.python.exporting import writer_of
-from tracelane.core.tables.device_clocks import with_device_clocks
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace
+from tracelane.core.trace.device_clocks import with_device_clocks
 from tracelane.tui.text.progress import ProgressBar
 
 from .commands import command_named

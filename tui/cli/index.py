@@ -17,7 +17,7 @@ from tracelane.core.base.units import format_bytes
 from tracelane.core.index.cache import cache_root
 from tracelane.core.index.cached import UNLIMITED, CacheEntry, clear_cache, evicted, limit_of, list_cache
 from tracelane.core.index.opening import open_indexes
-from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.frame.schema import Column, TableSchema
 from tracelane.tui.config import read_config
 from tracelane.tui.text.progress import ProgressBar
 
@@ -40,7 +40,7 @@ INDEXES = TableSchema(
 
 
 def run_index(options: TraceOptions) -> None:
-    from tracelane.core.tables.table import Table, Tables  # numpy, which no reader of a file waits for
+    from tracelane.core.tables.frame.table import Table, Tables  # numpy, which no reader of a file waits for
 
     (trace,) = options.traces
     began = time.monotonic()
@@ -89,7 +89,7 @@ def run_cache() -> None:
 
 
 def run_list(options: TraceOptions) -> None:
-    from tracelane.core.tables.table import Table, Tables
+    from tracelane.core.tables.frame.table import Table, Tables
 
     for complaint in read_config(config_path()).complaints:
         print_text(f"tracelane: {complaint}", error=True)

@@ -26,8 +26,8 @@ from tracelane.core.logs.telemetry_tables import (
     steps_table,
 )
 from tracelane.core.read.reader import scanner_name
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.table import Table, Tables
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table, Tables
 from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
 
 from .opened import TraceOptions

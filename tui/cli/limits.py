@@ -18,11 +18,12 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.private import read_regular, reason_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import text_in_unit
-from tracelane.core.tables.comparable import CANNOT
-from tracelane.core.tables.diff import Difference, MetricChange
-from tracelane.core.tables.metrics import Metric, metric_group_of, no_metric
-from tracelane.core.tables.schema import Column, TableSchema
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.compare.comparable import CANNOT
+from tracelane.core.tables.compare.diff import Difference, MetricChange
+from tracelane.core.tables.frame.metrics import Metric
+from tracelane.core.tables.frame.schema import Column, TableSchema
+from tracelane.core.tables.frame.table import Table
+from tracelane.core.tables.metric_groups import metric_group_of, no_metric
 from tracelane.tui.text.diff import change_text, incomparable_text
 
 from .completing import DEFAULT_METRICS

@@ -21,8 +21,8 @@ from .options import STDIN, Options, is_store_path, split_side
 
 if TYPE_CHECKING:
     from tracelane.core.logs.overlay import LogOptions
-    from tracelane.core.tables.scope import Scope
-    from tracelane.core.tables.table import Tables
+    from tracelane.core.tables.frame.scope import Scope
+    from tracelane.core.tables.frame.table import Tables
     from tracelane.core.trace import Trace
     from tracelane.tui.times import TimeFrame
 
@@ -156,7 +156,7 @@ class TraceOptions(Options):
         Raises UnreadableError for a file without events, of which nothing can be said.
         """
         from tracelane.core.read.problem import has_no_event_array
-        from tracelane.core.tables.kinds import check_kind_settings
+        from tracelane.core.tables.frame.kinds import check_kind_settings
 
         check_kind_settings()
         trace = self.read()

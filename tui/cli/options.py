@@ -22,7 +22,7 @@ from . import completing
 
 if TYPE_CHECKING:
     from tracelane.core.read.source import TsUnit
-    from tracelane.core.tables.scope import Attribute
+    from tracelane.core.tables.frame.scope import Attribute
 
 
 SECOND = 10**9

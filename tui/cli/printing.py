@@ -17,7 +17,7 @@ from .options import remembered
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
-    from tracelane.core.tables.table import Table
+    from tracelane.core.tables.frame.table import Table
     from tracelane.tui.text.table import TableStyle
 
 KEYBOARD = "/dev/tty"

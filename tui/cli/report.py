@@ -19,11 +19,11 @@ from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.overlay import Overlay, excerpt, read_logs
 from tracelane.core.logs.stamps import Wall
 from tracelane.core.logs.telemetry_tables import NamedRange, describe, ranges_table
-from tracelane.core.tables.diff import difference
+from tracelane.core.tables.compare.diff import difference
+from tracelane.core.tables.compare.summary import summarise
 from tracelane.core.tables.findings.forms import saved_findings
-from tracelane.core.tables.ops import ops
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.summary import summarise
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.ops import ops
 from tracelane.tui.actions.view import first_session, view_of
 from tracelane.tui.read_report import read_report_state
 from tracelane.tui.text.diff import compact_tables, side_titles

@@ -24,8 +24,8 @@ from tracelane.core.export.formats import JsonTable, json_pieces
 from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
 from tracelane.core.query.filter import parse
 from tracelane.core.sql.query import QueryAnswer, run_query, unit_of_column
-from tracelane.core.tables.schema import Column
-from tracelane.core.tables.table import Tables
+from tracelane.core.tables.frame.schema import Column
+from tracelane.core.tables.frame.table import Tables
 from tracelane.core.trace import Trace
 from tracelane.tui.text.chains import chain_text, launched_text
 from tracelane.tui.times import parse_time, time_frame

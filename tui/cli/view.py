@@ -180,7 +180,7 @@ def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: i
 
 def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
-    from tracelane.core.tables.device_clocks import with_device_clocks
+    from tracelane.core.trace.device_clocks import with_device_clocks
     from tracelane.tui.actions.clocks import with_clocks
     from tracelane.tui.actions.view import first_session, view_of
     from tracelane.tui.draw.lane_choice import only_lanes

@@ -175,7 +175,7 @@ class Viewing:
 
     def _open_pair(self, against: str, options: IndexOptions) -> Trace:
         """Open two runs, whose pictures need both."""
-        from tracelane.core.tables.pair_answers import paired_runs
+        from tracelane.core.tables.explain.pair_answers import paired_runs
 
         if STDIN in (*self._options.traces, against) or any(
             map(is_store_path, (*self._options.traces, against))

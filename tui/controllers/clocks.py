@@ -8,7 +8,7 @@ from pathlib import Path
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.overlay import LogOptions, Overlay
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.worker import clock_troubles
 
 from ..actions import clocks

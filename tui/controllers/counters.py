@@ -21,7 +21,7 @@ from tracelane.core.logs.counters import (
     with_query_lane,
     without_query_lane,
 )
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.frame.table import Table
 from tracelane.core.trace import Trace
 
 from ..actions.lanes import NO_LANES, computed_lanes, toggle_computed_lanes

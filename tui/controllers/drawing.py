@@ -11,9 +11,10 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from tracelane.core.base.progress import CancelledCallback
-from tracelane.core.tables.analysis import Need, absent
+from tracelane.core.tables.absent import absent
+from tracelane.core.tables.analysis import Need
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import panels_without
-from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import LaneRole, Trace
 
 from ..actions import view

@@ -11,7 +11,7 @@ from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.finding import Evidence, Finding, Findings
 from tracelane.core.tables.findings.forms import stored_findings
-from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.worker import findings_by_worker
 
 from ..actions import view

@@ -13,7 +13,7 @@ from tracelane.core.query.args import Arguments
 from tracelane.core.query.filter import quoted
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.scan import json_value_text, term_for
-from tracelane.core.tables.slice_table import HitTable, hit_table
+from tracelane.core.tables.host.slice_table import HitTable, hit_table
 
 from ..actions.scene import Refusal
 from ..draw.things import Thing

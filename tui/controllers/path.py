@@ -78,7 +78,7 @@ class PathController(Controller):
         trace = self.store.own_trace
 
         def drawn(cancelled: CancelledCallback) -> DrawnPath:
-            from tracelane.core.tables.critical_path import critical_path
+            from tracelane.core.tables.path.critical_path import critical_path
 
             from ..draw.path_line import DrawnPath
 
@@ -145,7 +145,7 @@ class PathController(Controller):
 
 def _summary(path: DrawnPath) -> str:
     """Return how long a path is, and the kinds that take most of it."""
-    from tracelane.core.tables.path_walk import KINDS
+    from tracelane.core.tables.path.path_walk import KINDS
 
     total = path.path.elapsed_ns
     kinds = sorted(zip(path.path.ns_by_kind, KINDS), reverse=True)[:MOST_KINDS]

@@ -16,9 +16,9 @@ from tracelane.core.export.cut import cut_scope
 from tracelane.core.export.formats import as_markdown
 from tracelane.core.export.forms import FORMS, Listing, emit
 from tracelane.core.export.marks import marks_json
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table, Tables
 from tracelane.core.tables.registry import PANELS
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.table import Table, Tables
 
 from ..actions.ranges import scope_of
 from ..actions.scene import Refusal

@@ -13,7 +13,7 @@ from textual.worker import Worker
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.query.views import SliceId
-from tracelane.core.tables.artefacts import read_artefacts
+from tracelane.core.tables.compile.artefacts import read_artefacts
 
 from ..actions import select
 from ..actions.ranges import scope_of
@@ -28,7 +28,7 @@ from ..widgets.table import ColumnView
 from .panels import event_arguments_of
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.kernels import LongWork
+    from tracelane.core.tables.device.kernels import LongWork
 
 MOST_LONGEST = 1000
 """The number of pieces of work that the command for the longest walks through."""
@@ -131,7 +131,9 @@ class SelectionController(Controller):
         trace, left = self.store.trace, self.store.now.search.whole_left
 
         def longest(cancelled: CancelledCallback) -> Sequence[LongWork]:
-            from tracelane.core.tables.kernels import longest_work  # nothing of it is needed at the start
+            from tracelane.core.tables.device.kernels import (
+                longest_work,  # nothing of it is needed at the start
+            )
 
             return longest_work(scope_of(trace, session, cancelled, left), MOST_LONGEST)
 

@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.tables.analysis import Tab
-from tracelane.core.tables.compare import by_steps, compare, with_first
+from tracelane.core.tables.compare.compare import by_steps, compare, with_first
+from tracelane.core.tables.frame.table import Table
+from tracelane.core.tables.host.slice_table import HitTable, hit_table, slices_of_node
+from tracelane.core.tables.host.tree import sandwich
 from tracelane.core.tables.registry import PANELS, TABS
-from tracelane.core.tables.slice_table import HitTable, hit_table, slices_of_node
-from tracelane.core.tables.table import Table
-from tracelane.core.tables.tree import sandwich
 
 from ..actions import ranges
 from ..actions.ranges import scope_of

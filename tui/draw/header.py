@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import about_ns, count_of, format_ns
 from tracelane.core.query.views import rank_titles
-from tracelane.core.tables.run_pair import title_of_pair
+from tracelane.core.tables.compare.run_pair import title_of_pair
 from tracelane.core.trace import Trace
 
 from ..read_report import read_report_state

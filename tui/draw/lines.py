@@ -14,7 +14,7 @@ from rich.style import Style
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_moment
-from tracelane.core.tables.run_pair import PairedSteps
+from tracelane.core.tables.compare.run_pair import PairedSteps
 from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport

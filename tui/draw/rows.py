@@ -51,7 +51,7 @@ from .things import thing_by_id
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
-    from tracelane.core.tables.device_state import DeviceState
+    from tracelane.core.tables.device.device_state import DeviceState
 
 KEPT_ROWS = 1500
 """Drawn rows that are kept: several screens, so that going back up queries nothing."""

@@ -19,8 +19,8 @@ from .ranks import RANK_PARTS
 from .runs import FULL, HATCH, HATCH_LABEL, HATCH_MARGIN, BusyRow, Run
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.device_state import DeviceState
-    from tracelane.core.tables.run_pair import RunPair
+    from tracelane.core.tables.compare.run_pair import RunPair
+    from tracelane.core.tables.device.device_state import DeviceState
 
 MOST_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
@@ -114,7 +114,7 @@ def state_row(states: Sequence[DeviceState], edges: I64, part: str = "") -> Busy
     takes most of that; hatched where waiting for a peer takes more. With one of RANK_PARTS: of that alone,
     whatever else runs.
     """
-    from tracelane.core.tables.device_state import STATE_KEYS, state_cells
+    from tracelane.core.tables.device.device_state import STATE_KEYS, state_cells
 
     cells = state_cells(states, edges, RANK_PARTS.index(part) if part else None)
     levels = np.where(cells.busy > 0, np.clip(np.rint(FULL * cells.busy), 1, FULL), -1).astype(np.int64)

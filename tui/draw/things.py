@@ -15,7 +15,7 @@ from .layout import Layout
 from .line import lane_key
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.gap import GapBounds
+    from tracelane.core.tables.device.gap import GapBounds
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Thing:
 def thing_by_id(trace: Trace, clocks: Clocks, identity: Selectable) -> Thing | None:
     """Return the thing with an identity; None if the trace does not have it."""
     if isinstance(identity, GapId):
-        from tracelane.core.tables.gap import gap_ended_by  # not for the first picture
+        from tracelane.core.tables.device.gap import gap_ended_by  # not for the first picture
 
         ends_it = trace.find(SliceId(identity.source, identity.ordinal))
         bounds = None if ends_it is None else gap_ended_by(trace, *ends_it, clocks)
@@ -71,7 +71,7 @@ def thing_in(trace: Trace, clocks: Clocks, row: Row, index: int | None) -> Thing
 
 def gap_thing_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | None:
     """Return the gap that a time lies in on a row of slices, on a device's lane in its work."""
-    from tracelane.core.tables.gap import gap_holding
+    from tracelane.core.tables.device.gap import gap_holding
 
     bounds = gap_holding(trace, row, time, clocks)
     return None if bounds is None else gap_thing(trace, bounds)
@@ -89,7 +89,7 @@ def gap_thing(trace: Trace, gap: GapBounds) -> Thing | None:
 
 def thing_before(trace: Trace, clocks: Clocks, gap: Thing) -> Thing | None:
     """Return the slice before a gap: on a device's lane the one that ended last."""
-    from tracelane.core.tables.gap import gap_ended_by
+    from tracelane.core.tables.device.gap import gap_ended_by
 
     bounds = gap_ended_by(trace, gap.row, gap.index, clocks)
     before = None if bounds is None else trace.slice_id_of(bounds.source, bounds.before)

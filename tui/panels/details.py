@@ -173,7 +173,7 @@ def _slice(
         *_flow_fields(trace, detail.id),
         Field("event", format_count(detail.id.ordinal) + end_event),
     ]
-    from tracelane.core.tables.explain import explain  # the first picture is drawn without it
+    from tracelane.core.tables.explain.explain import explain  # the first picture is drawn without it
 
     links = trace.chain(detail.id)
     entry = explain(detail.name, trace, detail.id.source)

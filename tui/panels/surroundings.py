@@ -12,9 +12,9 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.query.views import SliceDetail, SliceId
-from tracelane.core.tables.frame_columns import KERNEL_WAIT_NS
-from tracelane.core.tables.gap import Gap, gap_of
-from tracelane.core.tables.idle import recurrence
+from tracelane.core.tables.device.gap import Gap, gap_of
+from tracelane.core.tables.device.idle import recurrence
+from tracelane.core.tables.frame.frame_columns import KERNEL_WAIT_NS
 from tracelane.core.trace import Link, Trace
 
 from ..draw.glyphs import fit

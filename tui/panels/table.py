@@ -17,10 +17,10 @@ from textual.widget import Widget
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.colours import key_of
 from tracelane.core.export.formats import is_left, text_in_cell
-from tracelane.core.tables.compare import PRESENCE, delta_key
+from tracelane.core.tables.compare.compare import PRESENCE, delta_key
+from tracelane.core.tables.frame.schema import Column as TableColumn
+from tracelane.core.tables.frame.table import Table, Value
 from tracelane.core.tables.registry import PANELS
-from tracelane.core.tables.schema import Column as TableColumn
-from tracelane.core.tables.table import Table, Value
 from tracelane.core.trace import Trace
 
 from ..draw.palette import Look, Palette

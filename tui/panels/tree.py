@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.tables.tree import ROOT
+from tracelane.core.tables.host.tree import ROOT
 
 from ..draw.glyphs import fit_middle
 from ..widgets.bars import Bar

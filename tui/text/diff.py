@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracelane.core.export.formats import text_in_unit
-from tracelane.core.tables.comparable import CANNOT
-from tracelane.core.tables.compare import PRESENCE, TEST, VERDICT, delta_key, relative_key
-from tracelane.core.tables.diff import CONTRIBUTION, WITH_DEVICE, Difference, MetricChange, judged_by
-from tracelane.core.tables.schema import Column, TableSchema
-from tracelane.core.tables.table import Table, Value
+from tracelane.core.tables.compare.comparable import CANNOT
+from tracelane.core.tables.compare.compare import PRESENCE, TEST, VERDICT, delta_key, relative_key
+from tracelane.core.tables.compare.diff import CONTRIBUTION, WITH_DEVICE, Difference, MetricChange, judged_by
+from tracelane.core.tables.frame.schema import Column, TableSchema
+from tracelane.core.tables.frame.table import Table, Value
 
 MAIN = (
     "step.count",

@@ -11,7 +11,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_moment, format_ns, origin_text, ts_text
 from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
-from tracelane.core.tables.table import Tables
+from tracelane.core.tables.frame.table import Tables
 from tracelane.tui.text.table import TableStyle, table_text
 
 INDENT = "   "

@@ -9,7 +9,7 @@ import numpy as np
 from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.frame.table import Table
 
 WIDTH = 12
 NAME_WIDTH = 55

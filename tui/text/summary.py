@@ -11,10 +11,10 @@ from tracelane.core.base.output import writes_unicode
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.index.format import LaneKind
-from tracelane.core.tables.schema import Column, TableSchema
-from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.table import Table
-from tracelane.core.tables.untrusted import untrusted
+from tracelane.core.tables.device.untrusted import untrusted
+from tracelane.core.tables.frame.schema import Column, TableSchema
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Lane, SourceInfo, Trace

@@ -10,9 +10,9 @@ from rich.cells import cell_len, set_cell_size
 
 from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.frames import by_priority, is_left, text_in_cell
-from tracelane.core.tables.schema import Column
-from tracelane.core.tables.table import Table
+from tracelane.core.tables.frame.frames import by_priority, is_left, text_in_cell
+from tracelane.core.tables.frame.schema import Column
+from tracelane.core.tables.frame.table import Table
 
 GAP = 2
 LEAST = 12

@@ -11,7 +11,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_moment, format_ns, moment_digits, origin_text
 from tracelane.core.export.formats import text_in_unit
 from tracelane.core.logs.stamps import offset_text
-from tracelane.core.tables.table import Table, Value
+from tracelane.core.tables.frame.table import Table, Value
 
 from .table import aligned_line
 

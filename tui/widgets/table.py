@@ -20,7 +20,7 @@ from textual.strip import Strip
 
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.table_rows import sorted_rows
+from tracelane.core.tables.frame.table_rows import sorted_rows
 
 from ..commands.table import FocusedPart
 from ..draw.glyphs import label_in

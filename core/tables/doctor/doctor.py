@@ -7,10 +7,10 @@ from typing import Any
 
 from ...base.errors import UsageError
 from ...base.installed import adding_packages
-from ..schema import Column, TableSchema
-from ..scope import Scope
-from ..table import Table, Tables, row_of_object
-from ..untrusted import untrusted_table
+from ..device.untrusted import untrusted_table
+from ..frame.schema import Column, TableSchema
+from ..frame.scope import Scope
+from ..frame.table import Table, Tables, row_of_object
 from . import rules_device, rules_reading, rules_recording
 from .rule import SEVERITIES, TERMS, Diagnosis, DoctorRule, Recording, event_terms
 

@@ -15,13 +15,13 @@ from ...base.kineto import OPS, WORK
 from ...base.short_names import short_name
 from ...index.store import Index
 from ...query.lookup import category_mask
+from ...trace.device_clocks import DeviceClock, device_clocks
 from ...trace.devices import is_aiu
-from ..device_clocks import DeviceClock, device_clocks
-from ..frame import Frame
-from ..frame_columns import work_of
+from ..device.untrusted import LostCalls, Untrusted
+from ..frame.frame import Frame
+from ..frame.frame_columns import work_of
+from ..frame.scope import Scope
 from ..rule_threshold import Limits, threshold_text
-from ..scope import Scope
-from ..untrusted import LostCalls, Untrusted
 
 FIRST = 3
 """So many places are named as evidence."""

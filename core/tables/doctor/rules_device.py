@@ -11,10 +11,10 @@ from ...base.arrays import I64
 from ...base.kineto import ANNOTATIONS, GROUPS, OPS, RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
 from ...index.format import NONE
-from ..aiu_cycles import flex_stamps
-from ..frame import Frame
+from ..device.aiu_cycles import flex_stamps
+from ..device.untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
+from ..frame.frame import Frame
 from ..rule_threshold import OWN, Limits
-from ..untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
 from .rule import (
     AIUPTI,
     ANALYZER,

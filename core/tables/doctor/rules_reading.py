@@ -17,8 +17,8 @@ from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
 from ...read.problem import DAMAGED, OTHER_TEXT, UNVERIFIED
 from ...trace.devices import devices, lane_categories
+from ..device.untrusted import MANY_OPEN, capture_ends, damage, holds_events
 from ..rule_threshold import OWN, Limits
-from ..untrusted import MANY_OPEN, capture_ends, damage, holds_events
 from .rule import (
     FIRST,
     FORMAT,

@@ -7,9 +7,9 @@ import numpy as np
 from ...base.arrays import merge
 from ...base.kineto import RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
-from ..host_columns import PROFILER
+from ...trace.step_choice import find_steps
+from ..host.host_columns import PROFILER
 from ..rule_threshold import OWN, Limits
-from ..step_choice import find_steps
 from .rule import AIUPTI, FIRST, KINETO, PYTORCH, Diagnosis, DoctorRule, Exhibit, Recording
 
 OVERHEAD = "overhead"

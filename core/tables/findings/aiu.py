@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...base.units import about_ns, count_of, format_share
-from ..op_events import RUNTIME
+from ..host.op_events import RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
 from .finding import Observation, Outcome

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...base.units import about_ns, count_of
-from ..device_clocks import DeviceClock, device_clocks
+from ...trace.device_clocks import DeviceClock, device_clocks
+from ..device.untrusted import Trouble, Untrusted
 from ..rule_threshold import OWN, Limits
-from ..untrusted import Trouble, Untrusted
 from .facts import SourceFacts
 from .finding import Evidence, Observation, Outcome
 from .rule import Rule

@@ -13,15 +13,15 @@ from ...base.arrays import EMPTY, I64, AnyArray, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_share
 from ...query.groups import Groups
 from ...query.lookup import processes_of
-from ..attribution import steps_at_times
-from ..compile_phases import FUNCTION as FUNCTION_NAME
-from ..compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, Calls, calls, phases, timed
-from ..compile_regions import recompiled_frames
-from ..frame import Frame
-from ..host_columns import ANY_COPY, LOADER
-from ..op_events import OP, RUNTIME
+from ..compile.compile_phases import FUNCTION as FUNCTION_NAME
+from ..compile.compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, Calls, calls, phases, timed
+from ..compile.compile_regions import recompiled_frames
+from ..frame.frame import Frame
+from ..frame.scope import nearest_around
+from ..host.host_columns import ANY_COPY, LOADER
+from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
-from ..scope import nearest_around
+from ..steps.attribution import steps_at_times
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, PYTORCH, Rule, effects_of

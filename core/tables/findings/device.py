@@ -12,12 +12,12 @@ import numpy as np
 
 from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_ratio, format_share
-from ..device_state import BUSY
-from ..kinds import KernelType
-from ..op_events import OP, RUNTIME
+from ..device.device_state import BUSY
+from ..frame.kinds import KernelType
+from ..host.op_events import OP, RUNTIME
+from ..peers.skew import Skew
 from ..rule_threshold import OWN, Limits
-from ..skew import Skew
-from ..step_sets import COLLECTIVE_OPS
+from ..steps.step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, TENSORBOARD, Rule, effects_of

@@ -17,13 +17,16 @@ from ...index.store import Index
 from ...query.groups import concatenated
 from ...query.views import SliceId
 from ...trace.devices import rank_of, ranks_of_processes
-from ..attribution import steps_of_work
-from ..compile_phases import timed
-from ..device_state import BUSY, WAITING, DeviceState, device_states, looked_at
-from ..frame import Frame
-from ..frame_columns import KERNEL_WAIT_NS, work_of
-from ..gap import threads_in
-from ..host_columns import (
+from ...trace.step_choice import Steps, find_steps
+from ..compile.compile_phases import timed
+from ..device.device_state import BUSY, WAITING, DeviceState, device_states, looked_at
+from ..device.gap import threads_in
+from ..device.untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
+from ..frame.frame import Frame
+from ..frame.frame_columns import KERNEL_WAIT_NS, work_of
+from ..frame.kinds import KERNEL_TYPES, KernelType
+from ..frame.scope import Scope, nearest_around
+from ..host.host_columns import (
     ALLOCATES,
     ANY_COPY,
     BLOCKING_COPIES,
@@ -39,12 +42,9 @@ from ..host_columns import (
     HostSlices,
     host_of,
 )
-from ..kinds import KERNEL_TYPES, KernelType
-from ..op_events import OP, PYTHON, RUNTIME
-from ..scope import Scope, nearest_around
-from ..skew import RankPart, Skew, parts_of, skew, skew_of_parts
-from ..step_choice import Steps, find_steps
-from ..untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
+from ..host.op_events import OP, PYTHON, RUNTIME
+from ..peers.skew import RankPart, Skew, parts_of, skew, skew_of_parts
+from ..steps.attribution import steps_of_work
 from .finding import Baseline, Evidence, NotJudged
 from .meanwhile import Activity, Meanwhile, first_launches, meanwhile
 

@@ -11,14 +11,14 @@ from ...base.private import read_sealed_json
 from ...base.safe_text import markdown_words
 from ...base.units import about_ns, format_share
 from ...query.views import SliceId
-from ..cached import cache_file, is_whole, write_cached
-from ..schema import Column, TableSchema
-from ..scope import Scope
-from ..table import Answers, Table, Tables
+from ..frame.cached import cache_file, is_whole, write_cached
+from ..frame.schema import Column, TableSchema
+from ..frame.scope import Scope
+from ..frame.table import Answers, Table, Tables
 from .finding import Baseline, Evidence, Finding, Findings
 
 if TYPE_CHECKING:
-    from ..summary import Summary
+    from ..compare.summary import Summary
 
 SCHEMA = 1
 FIELDS = {
@@ -202,7 +202,7 @@ def analyse_findings(scope: Scope, baseline: Summary | None = None) -> Tables:
         raise UsageError(WHOLE)
     if baseline is None:
         return tables_of(saved_findings(scope), scope.origin)
-    from ..compile_phases import FUNCTION_NAME
+    from ..compile.compile_phases import FUNCTION_NAME
     from .judge import findings
 
     values = {name: metric.value for name, metric in baseline.metrics.items()}

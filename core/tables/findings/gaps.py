@@ -9,11 +9,11 @@ import numpy as np
 from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_ns
 from ...query.groups import Groups
-from ..frame import Frame
-from ..host_columns import LOADER
-from ..op_events import OP, RUNTIME
+from ...trace.step_choice import Steps
+from ..frame.frame import Frame
+from ..host.host_columns import LOADER
+from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
-from ..step_choice import Steps
 from .facts import NO_LAUNCHES, SourceFacts
 from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, Rule, effects_of

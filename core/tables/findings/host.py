@@ -7,11 +7,11 @@ import numpy as np
 from ...base.arrays import I64, AnyArray, Intervals, sum_of
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
-from ..frame_columns import work_of
-from ..host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
-from ..op_events import OP, RUNTIME
+from ..frame.frame_columns import work_of
+from ..frame.scope import nearest_around
+from ..host.host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
+from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
-from ..scope import nearest_around
 from .device import COLLECTIVE
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome

@@ -17,8 +17,8 @@ import numpy as np
 
 from ...base.arrays import EMPTY, Intervals
 from ...base.units import format_ns
-from ..frame_columns import work_of
-from ..scope import Scope
+from ..frame.frame_columns import work_of
+from ..frame.scope import Scope
 from .facts import CaptureFacts, SourceFacts, share
 from .finding import Baseline, Finding, Findings, NotJudged, Observation
 from .rule import Rule

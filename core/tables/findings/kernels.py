@@ -12,10 +12,10 @@ from ...base.units import about_ns, count_of, format_ratio, format_share
 from ...index.format import NONE
 from ...query.groups import Groups
 from ...query.lookup import category_mask, promoted_of
-from ..frame import Frame
-from ..op_events import OP, RUNTIME
+from ..frame.frame import Frame
+from ..frame.scope import nearest_around
+from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
-from ..scope import nearest_around
 from .facts import NO_LAUNCHES, SourceFacts, share
 from .finding import Observation, Outcome
 from .rule import GUIDE, HTA, PYTORCH, Rule, effects_of

@@ -25,8 +25,8 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, U8, AnyArray, Intervals, merge
-from ..device_state import flattened
-from ..frame import Frame
+from ..device.device_state import flattened
+from ..frame.frame import Frame
 
 Activity: TypeAlias = Literal[
     "unrecorded", "profiler", "compile", "loader", "allocation", "runtime", "operator", "wait", "nothing"

@@ -7,10 +7,10 @@ import re
 import numpy as np
 
 from ...base.units import about_ns, count_of, format_bytes, format_share
-from ..allocations import Allocator, allocators
-from ..host_columns import ALLOCATES
-from ..memory import AllocatorUse, memory
-from ..op_events import RUNTIME
+from ..device.memory import AllocatorUse, memory
+from ..host.allocations import Allocator, allocators
+from ..host.host_columns import ALLOCATES
+from ..host.op_events import RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome

@@ -10,15 +10,15 @@ from ...base.arrays import I64, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_ratio, format_share
-from ..attribution import scope_of_step
-from ..critical_path import critical_path
-from ..host_columns import LOADER
-from ..op_events import ANNOTATION, OP, RUNTIME
+from ...trace.step_choice import Steps
+from ...trace.step_spans import step_spans
+from ..frame.scope import Scope
+from ..host.host_columns import LOADER
+from ..host.op_events import ANNOTATION, OP, RUNTIME
+from ..path.critical_path import critical_path
 from ..rule_threshold import OWN, Limits
-from ..scope import Scope
-from ..step_choice import Steps
-from ..step_length import step_lengths
-from ..step_spans import step_spans
+from ..steps.attribution import scope_of_step
+from ..steps.step_length import step_lengths
 from .facts import SourceFacts, share
 from .finding import Baseline, Evidence, NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, Rule, effects_of

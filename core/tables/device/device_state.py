@@ -1,0 +1,390 @@
+"""What each device did, moment by moment: one state at a time, over the time that is looked at.
+
+States, where several hold at once the first of them (`PRECEDENCE`):
+
+- *compute*: a kernel that computes runs
+- *collective_moving*: a collective runs for which all its members have come
+- *collective_unsplit*: a collective runs of which it is not known whether it moves data or waits for a peer
+- *copy*: memory is copied or set
+- *collective_waiting*: only collectives run, and a member that is in the files has yet to come
+- *idle*: nothing of all that, with the cause of the gap as `idle` tells it
+
+Waiting runs from a member's own start to the latest start among the members that are in the files, on aligned
+clocks: that much is certain. What follows is moving where all members of the group are in the files, else not
+split; nothing is split for a single rank, or where clocks were set otherwise than by the collectives' ends.
+What receives in a FLEX job trace waits until its peer has sent, as its own stamps tell (`flex_stamps`).
+Waiting is not busy; all other states but idle are.
+
+The time that is looked at, by which shares are divided, is that of the range or step asked for, else that of
+all steps, else the trace without strays. Steps last until what they launched is done: on a decode step that
+the host leaves after 2.4 ms the device works for 16.7 ms more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from ...base.arrays import EMPTY, F64, I64, U8, U32, AnyArray, Intervals, merge, sum_of
+from ...base.errors import UnreadableError
+from ...base.kineto import ANNOTATIONS
+from ...base.units import format_ns
+from ...index.flex import is_flex
+from ...index.format import NONE
+from ...index.store import Index
+from ...query.lookup import promoted_of
+from ...trace.collectives import world_size
+from ...trace.devices import Device, devices
+from ...trace.step_choice import DOUBTFUL, REPEATED
+from ...trace.step_spans import StepSpans, step_spans
+from ..frame.frame import Frame, WorkDevice
+from ..frame.frame_columns import GAP_CLASSES, gap_classes, work_of
+from ..frame.metrics import ratio
+from ..frame.schema import Column, TableSchema
+from ..frame.scope import Scope
+from ..frame.table import Table
+from ..peers.skew import Skew, parts_in_one_file, skew, skew_of_parts
+from ..steps.attribution import work_by_steps
+from .aiu_cycles import flex_stamps
+from .untrusted import OF_RECORDS, untrusted, untrusted_time
+
+PRECEDENCE = ("compute", "collective_moving", "collective_unsplit", "copy", "collective_waiting", "idle")
+"""The states; of those that hold at once the first counts. Their order gives the numbers in `states`."""
+COMPUTE, MOVING, UNSPLIT, COPY, WAITING, IDLE = range(len(PRECEDENCE))
+BUSY = (COMPUTE, MOVING, UNSPLIT, COPY)
+"""The states in which a device does something: it is neither idle nor waits for a peer."""
+STATE_KEYS = ("kernel", "collective", "memcpy")
+"""The colour keys of what devices are drawn doing."""
+CAUSES = (*GAP_CLASSES, "")
+"""Why a device is idle; the last where nothing ends the gap, and of all other states."""
+UNKNOWN = len(GAP_CLASSES)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceState:
+    """The n states of one device one after the other, without holes over [edges[0], edges[n]), in ns."""
+
+    device: WorkDevice
+    edges: I64  # n + 1
+    states: U8  # places in PRECEDENCE; neighbours differ in state or cause
+    causes: U8  # places in CAUSES
+    longest: int  # position of the longest piece of work
+    layers: tuple[Intervals, ...] = (EMPTY,) * IDLE  # when each state but idle holds, whatever else does
+
+    @property
+    def waits(self) -> Intervals:
+        """When collectives wait for a peer, whatever else runs."""
+        return self.layers[WAITING]
+
+    @property
+    def of_ns(self) -> int:
+        """The time that is looked at."""
+        return int(self.edges[-1] - self.edges[0])
+
+    @property
+    def ns(self) -> Mapping[str, int]:
+        """The time in each state; together they are `of_ns`."""
+        times = np.zeros(len(PRECEDENCE), np.int64)
+        np.add.at(times, self.states, np.diff(self.edges))
+        return dict(zip(PRECEDENCE, times.tolist()))
+
+    def moved(self, ns: int) -> DeviceState:
+        """Return the states on a clock that is ahead by some ns."""
+        layers = tuple(Intervals(layer.starts + ns, layer.ends + ns) for layer in self.layers)
+        return replace(self, edges=self.edges + ns, layers=layers)
+
+    def within(self, start: int, end: int) -> DeviceState:
+        start, end = max(start, int(self.edges[0])), min(end, int(self.edges[-1]))
+        first = max(0, int(np.searchsorted(self.edges, start, "right")) - 1)
+        last = max(first + 1, int(np.searchsorted(self.edges, end, "left")))
+        edges = np.clip(self.edges[first : last + 1], start, max(start, end))
+        states, causes = self.states[first:last], self.causes[first:last]
+        return replace(self, edges=edges, states=states, causes=causes)
+
+    def in_cells(self, edges: I64, layered: bool = False) -> I64:
+        """Return the ns of each state between each two of W + 1 ascending times: PRECEDENCE x W; `layered`:
+        whatever else holds then, so that they add up to more than the time.
+        """
+        spent_in = (*self.layers, self.spent[IDLE]) if layered else self.spent
+        before = np.stack([spent.before(edges) for spent in spent_in])
+        return np.asarray(before[:, 1:] - before[:, :-1])
+
+    def idle_between(self, starts: I64, ends: I64) -> I64:
+        """Return for how long the device does nothing in each of some stretches of time, ns."""
+        return np.asarray(self.spent[IDLE].before(ends) - self.spent[IDLE].before(starts))
+
+    @cached_property
+    def spent(self) -> tuple[Intervals, ...]:
+        """The time in each state."""
+        starts, ends = self.edges[:-1], self.edges[1:]
+        return tuple(
+            Intervals(starts[here], ends[here])
+            for here in (np.flatnonzero(self.states == state) for state in range(len(PRECEDENCE)))
+        )
+
+    @property
+    def busy_ns(self) -> int:
+        return sum(self.spent[state].length for state in BUSY)
+
+
+STATES = TableSchema(
+    "states",
+    "What devices did",
+    (
+        Column("rank", "rank", "id"),
+        Column("label", "device", "text"),
+        Column("busy_share", "busy %", "share"),
+        Column("busy_ns", "busy", "ns"),
+        Column("of_ns", "of", "ns"),
+        Column("compute_ns", "compute", "ns"),
+        Column("collective_moving_ns", "moving", "ns"),
+        Column("collective_unsplit_ns", "not split", "ns"),
+        Column("copy_ns", "copy", "ns"),
+        Column("collective_waiting_ns", "waiting", "ns"),
+        Column("idle_ns", "idle", "ns"),
+        Column("start_ns", "from", "ns", moment=True, detail=True),
+    ),
+    keys=("rank", "label"),
+    chief=("label", "rank", "busy_share", "idle_ns", "compute_ns", "collective_waiting_ns", "of_ns"),
+)
+
+
+class StateCells(NamedTuple):
+    """What devices do in each of W cells of time."""
+
+    busy: F64  # the share of its time in which they work: 0 to 1
+    kinds: I64  # what takes most of it: places in STATE_KEYS
+    waits: AnyArray  # whether they wait for a peer for longer than they work
+
+
+def state_cells(states: Sequence[DeviceState], edges: I64, part: int | None = None) -> StateCells:
+    """Return what devices do between each two of W + 1 ascending times; with a place in STATE_KEYS that
+    alone, whatever else runs.
+    """
+    # As floats, which are drawn: of several devices cells of a century do not fit int64.
+    ns: F64 = reduce(np.add, [one.in_cells(edges, part is not None).astype(np.float64) for one in states])
+    kinds = np.stack([ns[COMPUTE], ns[MOVING] + ns[UNSPLIT], ns[COPY]])
+    if part is not None:
+        kinds[[at != part for at in range(len(STATE_KEYS))]] = 0
+        ns[WAITING] *= STATE_KEYS[part] == "collective"
+    busy: F64 = reduce(np.add, kinds)
+    waits = ns[WAITING] > busy
+    largest = np.where(waits, STATE_KEYS.index("collective"), kinds.argmax(axis=0))
+    return StateCells(busy / (np.maximum(1, np.diff(edges)) * len(states)), largest, waits)
+
+
+def state_table(scope: Scope) -> Table:
+    """Return the time that each device of a scope spent in each state; they add up to `of_ns`."""
+    states = device_states(scope)
+    rows = []
+    for one in states:
+        ns = {**one.ns, "busy": one.busy_ns, "of": one.of_ns, "start": int(one.edges[0])}
+        what = {"rank": one.device.rank, "label": one.device.title, "busy_share": ratio(ns["busy"], ns["of"])}
+        rows.append({**what, **{f"{name}_ns": time for name, time in ns.items()}})
+    jumps = [(one.device.device.source, one.longest) for one in states]
+    periods = untrusted(scope) if states else ()
+    notes = []
+    for one in states:
+        unsure = (
+            untrusted_time(periods, one.device.device).clipped(int(one.edges[0]), int(one.edges[-1])).length
+        )
+        if unsure:
+            kinds = ", ".join(sorted({one.trouble for one in periods if one.trouble in OF_RECORDS}))
+            notes.append(
+                f"{one.device.title}: {format_ns(unsure)} of this cannot be trusted ({kinds}): see doctor"
+            )
+    return Table.from_rows(STATES, scope.text, rows, jumps, notes=notes)
+
+
+def looked_at(scope: Scope) -> tuple[int, int]:
+    """Return the time [start, end) that a scope looks at: its range, else its steps', else the trace's; of
+    steps until the last work that they launched is done, as devices run behind the host. Doubtful steps, in
+    which little of the work is launched, count for none.
+    """
+    launched: Mapping[int, AnyArray] = {}
+    if scope.range is not None:
+        low, high = scope.range
+        launched = {} if scope.work is None else scope.work.chosen
+    elif (steps := step_spans(scope.trace, scope.clocks, scope.steps or None)) is not None:
+        low, high = _around(scope, steps)
+        if scope.attribute == "launch":
+            by_source = work_by_steps(scope, steps).work
+            launched = {source: one.positions[one.steps >= 0] for source, one in by_source.items()}
+            everything = {source: one.positions for source, one in by_source.items()}
+            if _total(scope, launched) < DOUBTFUL * _total(scope, everything):
+                return scope.trace.opening_span
+    else:
+        return scope.trace.opening_span
+    for source, positions in launched.items():
+        ends = scope.starts(source, positions) + scope.trace.indexes[source].duration(positions)
+        high = max(high, int(ends.max(initial=high)))
+    return low, high
+
+
+def _around(scope: Scope, steps: StepSpans) -> tuple[int, int]:
+    """Return from when to when steps last; of steps that nobody marked and that are parts of one annotation
+    (the layers of a model's only forward pass) from its start to its end.
+    """
+    low, high = int(steps.starts.min()), int(steps.ends.max())
+    for source, (own, _) in steps.of_source.items() if steps.reason.startswith(REPEATED) else ():
+        index = scope.trace.indexes[source]
+        parents = np.unique(index.column("slices.parent")[own.positions])
+        if len(own) > 1 and len(parents) == 1 and parents[0] != NONE:
+            category = int(index.column("slices.category")[parents[0]])
+            if index.categories[category] in ANNOTATIONS:
+                start = int(scope.starts(source, parents)[0])
+                low, high = min(low, start), max(high, start + int(index.duration(parents)[0]))
+    return low, high
+
+
+def _total(scope: Scope, positions: Mapping[int, AnyArray]) -> int:
+    """Return how long slices of each source last together, ns."""
+    return sum(sum_of(scope.trace.indexes[source].duration(at)) for source, at in positions.items())
+
+
+def device_states(scope: Scope) -> tuple[DeviceState, ...]:
+    """Return what each device of a scope did in the time that it looks at, in display order; nothing of a
+    device whose times are lost: all its work lies far off the rest of the trace.
+    """
+    window = looked_at(scope)
+    work = work_of(replace(scope, range=window, work=None))
+    peers = peers_of(replace(scope, range=None, work=None)) if work.is_type("communication").any() else None
+    working = {one.first_device.device: one for one in work.by("device_row")}
+    states = []
+    for device in devices(scope.trace):
+        if device in working:
+            states.append(_state_of(working[device], window, peers))
+        elif scope.source in (None, device.source) and len(seen := _in_sight(scope, device)):
+            idle, unknown = np.array([IDLE], np.uint8), np.array([UNKNOWN], np.uint8)
+            states.append(
+                DeviceState(seen.first_device, np.array(window), idle, unknown, int(seen.position[0]))
+            )
+    return tuple(states)
+
+
+def _in_sight(scope: Scope, device: Device) -> Frame:
+    """Return the work of a device in what the trace opens with."""
+    lanes = [at for at in device.lanes if scope.lanes is None or at in scope.lanes]
+    return work_of(replace(scope, range=scope.trace.opening_span, lanes=lanes, where=None, work=None))
+
+
+@dataclass(frozen=True, eq=False)
+class Peers:
+    """The collectives that ranks share, by source: what is known of each that a rank took part in."""
+
+    waiting: Skew
+    in_one_file: bool
+
+    def of(self, source: int, index: Index) -> tuple[U32, I64, I64, I64, AnyArray]:
+        """Return (positions, starts, ends of waits, ends, whether all members are there) of a source."""
+        skew, who = self.waiting, self.waiting.who
+        if self.in_one_file:
+            own = np.arange(len(who), dtype=np.int64)
+        elif source in skew.columns:
+            own = who.of_rank(skew.columns[source])
+        else:
+            own = np.empty(0, np.int64)
+        positions = skew.positions[own].astype(np.uint32)
+        sizes = promoted_of(index, "collective_size", positions, world_size(index))
+        collective = who.collective[own]
+        is_whole = (sizes > 0) & (who.sizes[collective] >= sizes)
+        return positions, skew.starts[own], skew.starts[own] + skew.waits[own], skew.ends[own], is_whole
+
+
+def peers_of(scope: Scope) -> Peers | None:
+    """Return what ranks know of one another; None without two on clocks that their collectives set."""
+    parts = parts_in_one_file(scope)
+    whole = Peers(skew_of_parts(scope, parts), True) if len(parts) > 1 else Peers(skew(scope), False)
+    fitted = scope.trace.alignment.clocks
+    as_fitted = all(scope.clocks.offset(*key) == fitted.offset(*key) for key in scope.trace.alignment.keys)
+    return whole if as_fitted and len(whole.waiting) else None
+
+
+def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> DeviceState:
+    is_collective = work.is_type("communication")
+    collectives = work[np.flatnonzero(is_collective)]
+    waiting, moving, unsplit = EMPTY, EMPTY, work.union(is_collective)
+    if peers is not None and len(collectives):
+        waiting, moving, unsplit = _split(collectives, *peers.of(work.source_number, work.index))
+    if is_flex(work.index) and len(received := _receiving(collectives)):
+        waiting = waiting.union(received)
+        moving, unsplit = moving.without(received), unsplit.without(received)
+    computing, copying = (work.union(work.is_type(name)) for name in ("compute", "memory"))
+    layers = computing, moving, unsplit, copying, waiting
+    edges, states = flattened(layers, window)
+    longest = int(work.position[int(np.argmax(work.dur))])
+    causes = _causes(work, edges, states)
+    clipped = tuple(layer.clipped(*window) for layer in layers)
+    return DeviceState(work.first_device, edges, states, causes, longest, clipped)
+
+
+def _receiving(collectives: Frame) -> Intervals:
+    """Return when slices of a FLEX job trace wait until their peer has sent, by their own stamps."""
+    stamps = None
+    with suppress(UnreadableError):  # the file has gone: nothing is known of it
+        stamps = flex_stamps(collectives.index) if len(collectives) else None
+    if stamps is None:
+        return EMPTY
+    starts = collectives.scope.starts(collectives.source_number, stamps.positions)
+    return stamps.waits(starts).intersection(collectives.union())
+
+
+def _split(
+    work: Frame, positions: U32, starts: I64, until: I64, ends: I64, is_whole: AnyArray
+) -> tuple[Intervals, Intervals, Intervals]:
+    """Return when collectives wait, move data, and what of them is not split: also what no other rank has,
+    whatever waits beside it.
+
+    What matched collectives say counts where slices of collectives run: FLEX has several for one.
+    """
+    runs = work.union()
+    waiting = merge(starts, until).intersection(runs)
+    moving = merge(until[is_whole], ends[is_whole]).intersection(runs)
+    rest = merge(until[~is_whole], ends[~is_whole]).intersection(runs)
+    is_alone = ~np.isin(work.position, positions)
+    alone = runs.without(merge(starts, ends)) if is_flex(work.index) else work.union(is_alone)
+    return waiting, moving, rest.union(alone)
+
+
+def flattened(layers: Sequence[Intervals], window: tuple[int, int]) -> tuple[I64, U8]:
+    """Return (edges, layer between two edges) over a window: of layers that overlap the first, and
+    `len(layers)` where there is none. An empty window has one edge pair of no length.
+    """
+    low, high = window
+    clipped = [layer.clipped(low, high) for layer in layers]
+    edges = np.unique(
+        np.concatenate([[low, high], *(one.starts for one in clipped), *(one.ends for one in clipped)])
+    )
+    if len(edges) < 2:
+        edges = np.array([low, high], np.int64)
+    states = np.full(len(edges) - 1, len(layers), np.uint8)
+    for number, layer in reversed(list(enumerate(clipped))):
+        at = np.searchsorted(layer.starts, edges[:-1], "right") - 1
+        inside = (at >= 0) & (edges[:-1] < np.append(layer.ends, low)[at])
+        states[inside] = number
+    changes = np.concatenate([[True], states[1:] != states[:-1]])
+    return np.append(edges[:-1][changes], edges[-1]).astype(np.int64), states[changes]
+
+
+def _causes(work: Frame, edges: I64, states: U8) -> U8:
+    """Return why the device is idle in each of its states: the class of the gap that the next work ends.
+
+    Before the first work the host is late where the launch came in the second half of that time: else it is
+    the launch that waits.
+    """
+    causes = np.full(len(states), UNKNOWN, np.uint8)
+    idle = np.flatnonzero(states == IDLE)
+    by_start = np.argsort(work.start, kind="stable")
+    at = np.searchsorted(work.start[by_start], edges[idle + 1])
+    ended = at < len(by_start)
+    rows = by_start[at[ended]]
+    idle = idle[ended]
+    gap = edges[idle + 1] - edges[idle]
+    reach = edges[idle] + np.where(at[ended] == 0, gap // 2, 0)
+    causes[idle] = gap_classes(work[rows].plus(reach=reach, gap=gap))
+    return causes

@@ -1,0 +1,514 @@
+"""Which time of which device or lane cannot be trusted, decided once: `doctor` says it, `findings` leave it
+out, tables say it below their rows (`doubts`), and runs that differ in it are not compared (`comparable`).
+
+- *lost*: calls started work that is not in the file. From the first of such calls in a row, and not before
+  the work that was launched earlier is done, to the start of what was launched next, else to the end.
+- *zero*: the work is there, its times are lost (`untimed_work`); the same periods.
+- *collapsed*: a piece of work lasts many times as long as others of its name, and nearly nothing launched
+  while it runs is in the file: its end is wrong.
+- *merged*: the time between two captures that stand in one file: nothing was recorded.
+- *truncated*: the file is cut off or damaged; from the end of the device's last work to the end.
+- *cut*: the file is cut out of a longer one, as no process has a name, and for most of a long gap of the
+  device the host waits for it: what it did then is not in the file.
+- *far*: work lies absurdly far from all others (`Trace.opening_span`): from it to the rest, or the reverse.
+- *open-ended*: all slices of one name in a lane, more than 3 with different starts, last until the same ns,
+  in which the lane ends, and are most of those that do: what should have ended them was not recorded. The
+  lane's other slices can be trusted, and so can the calls in which a profiler is stopped: their names differ.
+
+A few lost calls (`LostCalls.are_few`) make no period: a profiler that is stopped loses what still runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ...base.arrays import I64, AnyArray, Intervals, merge
+from ...base.kineto import RUNTIME
+from ...base.units import count_of, format_ns
+from ...index.format import LaneRole, RowKind, SliceFlag
+from ...index.store import Index
+from ...query.lookup import category_mask, lanes_of, processes_of, started_by
+from ...query.lost import StartingCalls, starting_calls, untimed_work
+from ...query.views import Lane
+from ...read.problem import NO_EVENTS, OTHER_TEXT, UNVERIFIED
+from ...trace.devices import Device, device_title, devices
+from ..frame.frame_columns import NEVER
+from ..frame.schema import Column, TableSchema
+from ..frame.scope import Scope
+from ..frame.table import Table, Tables
+from ..host.host_columns import WAITS
+
+Trouble: TypeAlias = Literal["lost", "zero", "collapsed", "merged", "truncated", "cut", "far", "open-ended"]
+OF_RECORDS: frozenset[Trouble] = frozenset({"lost", "zero", "collapsed", "merged", "truncated", "cut"})
+"""Troubles of the records of a device, for all of their time."""
+PIECES = ("piece of work", "pieces of work")
+SENTENCES: Mapping[Trouble, tuple[str, tuple[str, str]]] = {
+    "lost": ("the work of {count} is missing, for {ns}", ("call", "calls")),
+    "zero": ("no usable times of {count}, for {ns}", PIECES),
+    "collapsed": ("no known end of {count}, for {ns}", PIECES),
+    "merged": ("nothing was recorded between captures, for {ns}", ("", "")),
+    "truncated": ("the file is cut off before the device's work ends, for {ns}", ("", "")),
+    "cut": ("the file is cut out of a longer one and lacks the device's records, for {ns}", ("", "")),
+    "far": ("{ns} between {count} and all others", PIECES),
+    "open-ended": (
+        "{count} of one name end with the lane, in the same ns: their ends are not known",
+        ("slice", "slices"),
+    ),
+}
+"""What is said of time that cannot be trusted, of one device or lane."""
+CUT_SHARE = 0.5
+"""Of a file without names of processes a gap of the device of so much of its time is long."""
+MANY_OPEN = 3
+"""So many slices of one name may end with their lane."""
+FEW_CALLS, FEW_SHARE = 5, 0.05
+"""Up to so many lost calls, or this share of all and of those of each name, are few."""
+COLLAPSED_TIMES, COLLAPSED_SHARE = 10, 0.9
+"""Work is collapsed that lasts so many times as long as the median of its name, or of all where there is but
+one of it, while this share of the calls made meanwhile is lost.
+"""
+LATE = np.iinfo(np.int64).max
+Doubted: TypeAlias = Literal["device", "host", "all"]
+"""Of what time that cannot be trusted is told: of devices, of lanes of the host, of both."""
+CAPTURE_END = "Record Window End"
+OTHER_PROBLEMS = frozenset(
+    {
+        *("unreadable", "repaired", "oversized", "clamped time", "broken envelope"),
+        *(NO_EVENTS, OTHER_TEXT, UNVERIFIED),
+    }
+)
+"""Problems of a file that is not cut off for them."""
+
+
+@dataclass(frozen=True)
+class Untrusted:
+    """A period [start, end) of a device's time, of all of a source where no device is known; trace ns."""
+
+    source: int
+    device: Device | None
+    trouble: Trouble
+    start: int
+    end: int
+    count: int  # calls without work, pieces of work without usable times; 0 where nothing is counted
+    called: tuple[int, int] | None  # when the first and the last of these calls began
+    position: int | None  # the slice to look at first
+    lane: int | None = None  # place in Trace.lanes of one lane that it is about
+
+
+def damage(index: Index) -> tuple[str, ...]:
+    """Return the kinds of problems that say that a file is cut off or its compression damaged."""
+    return tuple(sorted({str(problem["kind"]) for problem in index.problems} - OTHER_PROBLEMS))
+
+
+TIMED = ("slices", "unmatched_begin", "instant_events", "counter_events", "flow_events", "async_events")
+"""Terms of the read report that count what has a time."""
+
+
+def holds_events(index: Index) -> bool:
+    """Tell whether anything in a file has a time: names and labels alone have none."""
+    return any(int(index.read_report[term]) for term in TIMED)
+
+
+def capture_ends(index: Index) -> I64:
+    """Return where captures end in a file, by the profiler's own marks, ascending, ns in the file."""
+    numbers = index.string_numbers(CAPTURE_END)
+    marked = np.isin(index.column("instants.name"), numbers) if numbers else np.empty(0, np.bool_)
+    ends: I64 = np.sort(index.column("instants.start")[np.flatnonzero(marked)].astype(np.int64))
+    return ends
+
+
+class LostCalls:
+    """The calls of one source that start work, which of them lost it, and what time that spoils."""
+
+    def __init__(self, scope: Scope, source: int) -> None:
+        self.scope, self.source = scope, source
+        self.index = scope.trace.indexes[source]
+        self.launches = scope.trace.launches(source)
+
+    @cached_property
+    def calls(self) -> StartingCalls:
+        return starting_calls(self.index, self.launches)
+
+    @cached_property
+    def lost(self) -> I64:
+        """The positions of those without work, by start."""
+        return self.calls.positions[self.calls.is_lost]
+
+    @cached_property
+    def untimed(self) -> AnyArray:
+        """The positions of the work without usable times, ascending."""
+        return untimed_work(self.index, self.launches)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, tuple[int, int]]:
+        """Name of a call -> (lost ones, all of them), most lost first."""
+        names = self.index.column("slices.name")
+        every, lost = (Counter(names[at].tolist()) for at in (self.calls.positions, self.lost))
+        texts = self.index.strings(list(lost))
+        counts = {text: (lost[number], every[number]) for text, number in zip(texts, lost)}
+        return dict(sorted(counts.items(), key=lambda item: -item[1][0]))
+
+    def are_few(self, calls: int = FEW_CALLS, share: float = FEW_SHARE) -> bool:
+        """Tell whether few calls are lost: in a row that others follow, of a name, and of all."""
+        is_lost, process = self.calls.is_lost, processes_of(self.index, self.calls.positions)
+        longest = 0
+        for number in np.unique(process[is_lost]).tolist():
+            lost = np.concatenate([[False], is_lost[process == number], [False]])
+            edges = np.flatnonzero(np.diff(lost.astype(np.int8))).reshape(-1, 2)
+            longest = max(longest, *(end - begin for begin, end in edges.tolist() if end < len(lost) - 2), 0)
+        few_of_name = all(lost <= max(calls, share * total) for lost, total in self.by_name.values())
+        few_of_all = len(self.lost) <= max(calls, share * len(is_lost))
+        return longest <= calls and few_of_name and few_of_all and not self.are_all
+
+    @property
+    def are_all(self) -> bool:
+        """Whether there are calls, and none of them has its work."""
+        return len(self.lost) == len(self.calls) > 0
+
+    @cached_property
+    def work(self) -> tuple[AnyArray, I64, I64]:
+        """(positions, starts, ends) of all device work, trace time, usable or not."""
+        positions = self.launches.kernels
+        starts = self.scope.starts(self.source, positions)
+        return positions, starts, starts + self.index.duration(positions)
+
+    @cached_property
+    def collapsed(self) -> AnyArray:
+        """The rows of `work` that last far too long while what is launched meanwhile is lost."""
+        positions, starts, ends = self.work
+        begun = self.scope.starts(self.source, self.calls.positions)
+        low, high = np.searchsorted(begun, starts, "right"), np.searchsorted(begun, ends)
+        lost = np.concatenate([[0], np.cumsum(self.calls.is_lost)])
+        meanwhile = high - low
+        rows = np.flatnonzero(
+            (meanwhile > FEW_CALLS)
+            & (lost[high] - lost[np.minimum(low, high)] >= COLLAPSED_SHARE * meanwhile)
+            & ~np.isin(positions, self.untimed)
+        )
+        names, durations = self.index.column("slices.name")[positions], ends - starts
+        usual = {number: self._usual(names == number, durations) for number in set(names[rows].tolist())}
+        least = [COLLAPSED_TIMES * usual[number] for number in names[rows].tolist()]
+        return rows[durations[rows] >= np.array(least)]
+
+    @staticmethod
+    def _usual(alike: AnyArray, durations: I64) -> float:
+        """Return the lower median of some durations; of all where there is but one."""
+        some = durations[alike] if np.count_nonzero(alike) > 1 else durations
+        return float(np.quantile(some, 0.5, method="lower"))
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """From when to when the source tells of host and devices, trace time without strays."""
+        low, high = self.scope.trace.opening_span
+        lanes = [
+            (lane.start + offset, lane.end + offset)
+            for lane in self.scope.trace.lanes
+            if lane.source == self.source and lane.role in (LaneRole.HOST, LaneRole.DEVICE) and lane.slices
+            for offset in (self.scope.clocks.offset(self.source, lane.pid),)
+        ]
+        starts, ends = zip(*lanes) if lanes else ((low,), (high,))
+        return max(low, min(starts)), min(high, max(ends))
+
+    def periods(self) -> Iterator[Untrusted]:
+        """Yield what cannot be trusted of the source, device by device."""
+        own = [one for one in devices(self.scope.trace) if one.source == self.source]
+        by_process = {one.process: one for one in own}
+        is_cut = bool(damage(self.index))
+        runs = list(self._runs(by_process))
+        for at in self.collapsed.tolist():
+            position, start, end = (int(column[at]) for column in self.work)
+            process = int(processes_of(self.index, np.array([position]))[0])
+            yield Untrusted(self.source, by_process.get(process), "collapsed", start, end, 1, None, position)
+        for run in runs:
+            yield replace(run, trouble="truncated") if is_cut and run.end == self.span[1] else run
+        for device in own if is_cut else ():
+            if all(run.end < self.span[1] for run in runs if run.device in (None, device)):
+                yield from self._after_all(device)
+        for start, end in _capture_gaps(self.scope, self.source):
+            for one in own:
+                yield Untrusted(self.source, one, "merged", start, end, 0, None, None)
+        yield from self._cut_out(own)
+        yield from self._far(by_process)
+        yield from self.open_ended()
+
+    def _cut_out(self, own: Sequence[Device]) -> Iterator[Untrusted]:
+        """Yield the time of which a file that is cut out of a longer one lacks the device's records: the host
+        waits for the device, which does nothing, for most of a long gap.
+        """
+        positions, starts, ends = self.work
+        is_named = any(name or labels for _, name, labels, *_ in self.index.processes.tolist())
+        if is_named or not len(positions) or len(own) != 1:
+            return
+        gaps = merge(starts, ends).gaps(int(starts.min()), int(ends.max()))
+        calls = np.flatnonzero(category_mask(self.index, RUNTIME)[self.index.column("slices.category")])
+        names, which = np.unique(self.index.column("slices.name")[calls], return_inverse=True)
+        texts = self.index.strings(names)
+        is_wait = np.array([WAITS.search(text) is not None for text in texts], np.bool_)
+        waits = calls[is_wait[which]]
+        begun = self.scope.starts(self.source, waits)
+        waiting = merge(begun, begun + self.index.duration(waits)).covered(gaps.starts, gaps.ends)
+        length = gaps.ends - gaps.starts
+        least = CUT_SHARE * (self.span[1] - self.span[0])
+        for at in np.flatnonzero((length >= least) & (waiting >= COLLAPSED_SHARE * length)).tolist():
+            yield Untrusted(
+                self.source, own[0], "cut", int(gaps.starts[at]), int(gaps.ends[at]), 0, None, None
+            )
+
+    def _far(self, by_process: Mapping[int, Device]) -> Iterator[Untrusted]:
+        """Yield the time between work that lies absurdly far off and the rest, device by device."""
+        trace = self.scope.trace
+        low, high = trace.opening_span
+        positions, starts, ends = self.work
+        out = ((ends < low) | (starts > high)) & ~np.isin(positions, self.untimed)
+        if not trace.has_outliers or not out.any():
+            return
+        process = processes_of(self.index, positions)
+        for is_before, beyond in ((True, ends < low), (False, starts > high)):
+            for number in np.unique(process[out & beyond]).tolist():
+                rows = np.flatnonzero(out & beyond & (process == number))
+                times = (int(ends[rows].max()), low) if is_before else (high, int(starts[rows].min()))
+                position = int(positions[rows[0]])
+                yield Untrusted(self.source, by_process.get(number), "far", *times, len(rows), None, position)
+
+    def open_ended(self) -> Iterator[Untrusted]:
+        """Yield the time in which slices are open that were never ended, by lane and name."""
+        for lane in self.scope.trace.lanes:
+            if lane.source == self.source and len(lane.rows) > MANY_OPEN:
+                yield from _open_in_lane(self.index, lane, self.scope.clocks.offset(self.source, lane.pid))
+
+    def _after_all(self, device: Device) -> Iterator[Untrusted]:
+        positions, _, ends = self.work
+        here = (processes_of(self.index, positions) == device.process) & ~np.isin(positions, self.untimed)
+        last = int(ends[here].max(initial=self.span[0]))
+        if last < self.span[1]:
+            yield Untrusted(self.source, device, "truncated", last, self.span[1], 0, None, None)
+
+    def _runs(self, by_process: Mapping[int, Device]) -> Iterator[Untrusted]:
+        """Yield a period for each run of calls for one device whose work is lost or has no times."""
+        table = self._call_table(by_process)
+        for number in np.unique(table.device[table.is_bad]).tolist():
+            rows = np.flatnonzero(table.device == number)
+            bad = np.concatenate([[False], table.is_bad[rows], [False]]).astype(np.int8)
+            edges = np.flatnonzero(np.diff(bad)).reshape(-1, 2)
+            around = {lane: table.around(rows, lane) for lane in np.unique(table.lane[rows]).tolist()}
+            for low, high in edges.tolist():
+                run = rows[low:high]
+                called = int(table.called[run[0]]), int(table.called[run[-1]])
+                reach, until = around[int(table.lane[run[0]])]
+                end = min(int(until[high]), self.span[1])
+                start = max(called[0], int(reach[low]))
+                if start < end:
+                    trouble: Trouble = "lost" if table.is_lost[run].any() else "zero"
+                    count = int(np.maximum(1, table.pieces[run]).sum())
+                    position = int(table.positions[run[0]])
+                    device = by_process.get(number)
+                    yield Untrusted(self.source, device, trouble, start, end, count, called, position)
+
+    def _call_table(self, by_process: Mapping[int, Device]) -> _CallTable:
+        positions, count = self.calls.positions, len(self.calls)
+        works, starts, ends = self.work
+        order = np.argsort(positions)
+        joined = np.flatnonzero(self.launches.is_called & np.isin(self.launches.launch, positions))
+        of = order[np.searchsorted(positions[order], self.launches.launch[joined])]
+        is_timed = ~np.isin(works[joined], self.untimed)
+        ends = ends.copy()
+        ends[self.collapsed] = starts[self.collapsed]
+        first, last = np.full(count, LATE), np.full(count, NEVER)
+        np.minimum.at(first, of[is_timed], starts[joined[is_timed]])
+        np.maximum.at(last, of[is_timed], ends[joined[is_timed]])
+        device = np.full(count, -1, np.int64)
+        device[of] = processes_of(self.index, works[joined])
+        if len(by_process) == 1:
+            device[:] = next(iter(by_process))
+        device = _spread(device, lanes_of(self.index, positions))
+        lane = np.full(count, -1, np.int64)
+        lane[of] = lanes_of(self.index, works[joined])
+        is_lost = self.calls.is_lost & (not self.are_few())
+        called, pieces = self.scope.starts(self.source, positions), np.bincount(of, minlength=count)
+        lane = _usual_lanes(lane, device, self.index.column("slices.name")[positions])
+        is_bad = is_lost | ((first == LATE) & ~self.calls.is_lost)
+        return _CallTable(positions, called, device, lane, pieces, first, last, is_lost, is_bad)
+
+
+@dataclass(frozen=True, eq=False)
+class _CallTable:
+    """The calls of a source that start work, by start."""
+
+    positions: I64
+    called: I64  # their starts
+    device: I64  # process numbers; -1 where nothing tells
+    lane: I64  # of their work; of lost work that of most work of such calls, -1 where there is none
+    pieces: I64  # of work that they started
+    first: I64  # start and end of the work with usable times; LATE and NEVER without any
+    last: I64
+    is_lost: AnyArray
+    is_bad: AnyArray  # lost, or without work that has usable times
+
+    def around(self, rows: I64, lane: int) -> tuple[I64, I64]:
+        """Return when work on a lane (-1: any) of earlier calls ends, and when that of later ones begins."""
+        here = (self.lane[rows] == lane) | (lane < 0)
+        last = np.where(here, self.last[rows], NEVER)
+        first = np.where(here, self.first[rows], LATE)
+        reach = np.maximum.accumulate(np.append(NEVER, last))
+        return reach, np.append(np.minimum.accumulate(first[::-1])[::-1], LATE)
+
+
+def _spread(device: I64, lanes: I64) -> I64:
+    """Return the devices of calls, unknown ones (-1) as the call before on the lane, else after."""
+    result = device.copy()
+    for lane in np.unique(lanes[device < 0]).tolist():
+        rows = np.flatnonzero(lanes == lane)
+        known = rows[device[rows] >= 0]
+        if len(known):
+            at = np.searchsorted(known, rows, "right") - 1
+            result[rows] = device[known[np.maximum(at, 0)]]
+    return result
+
+
+def _usual_lanes(lane: I64, device: I64, name: AnyArray) -> I64:
+    """Return the lanes of calls' work; unknown ones (-1) as of most calls of the name for the device."""
+    result = lane.copy()
+    for number, at in np.unique(np.stack([name, device])[:, lane < 0], axis=1).T.tolist():
+        alike = (name == number) & (device == at)
+        known = lane[alike & (lane >= 0)]
+        result[alike & (lane < 0)] = np.bincount(known).argmax() if len(known) else -1
+    return result
+
+
+def _open_in_lane(index: Index, lane: Lane, offset: int) -> Iterator[Untrusted]:
+    """Yield a period for each name of which too many slices end with the lane."""
+    rows = index.rows[lane.rows.start : lane.rows.stop]
+    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0) & (rows["end"] == lane.end)]
+    last = (rows["first"] + rows["count"]).astype(np.int64) - 1  # slices of a row do not overlap
+    closed = index.column("flags.position")[index.column("flags.value") & SliceFlag.UNCLOSED > 0]
+    last = last[~np.isin(last, closed)]  # those are told of as begins without an end
+    starts, names = index.column("slices.start")[last].astype(np.int64), index.column("slices.name")[last]
+    for name in np.unique(names).tolist():
+        own = np.flatnonzero(names == name)
+        begun = np.unique(starts[own])
+        if (
+            len(begun) > MANY_OPEN
+            and 2 * len(own) > len(last)
+            and len(own) == _count_of_name(index, lane, name)
+        ):
+            first, end = int(begun[0]) + offset, int(lane.end) + offset
+            position = int(last[own[np.argmin(starts[own])]])
+            yield Untrusted(lane.source, None, "open-ended", first, end, len(own), None, position, lane.index)
+
+
+def _count_of_name(index: Index, lane: Lane, name: int) -> int:
+    """Return how many slices of a lane have a name."""
+    names, rows = index.column("slices.name"), index.rows[lane.rows.start : lane.rows.stop]
+    rows = rows[rows["kind"] == RowKind.SLICES]
+    spans = zip(rows["first"].astype(np.int64).tolist(), rows["count"].astype(np.int64).tolist())
+    return sum(int(np.count_nonzero(names[first : first + count] == name)) for first, count in spans)
+
+
+def _capture_gaps(scope: Scope, source: int) -> Iterator[tuple[int, int]]:
+    """Yield the times between two captures of a file in which nothing runs on host and devices."""
+    index, offset = scope.trace.indexes[source], scope.clocks.offset(source)
+    roles = index.lanes["role"][index.rows["lane"]]
+    own = (index.rows["kind"] == RowKind.SLICES) & np.isin(roles, (LaneRole.HOST, LaneRole.DEVICE))
+    for mark in capture_ends(index)[:-1].tolist():
+        following: list[int] = []
+        for row in np.flatnonzero(own).tolist():
+            first, count = int(index.rows[row]["first"]), int(index.rows[row]["count"])
+            at = first + started_by(index, row, mark)
+            following += [mark] if at > first and index.end(at - 1) > mark else []
+            following += [index.start(at)] if at < first + count else []
+        if following and min(following) > mark:
+            yield mark + offset, min(following) + offset
+
+
+UNTRUSTED = TableSchema(
+    "untrusted",
+    "Time that cannot be trusted",
+    (
+        Column("file", "file", "text", detail=True),
+        Column("device", "device", "text"),
+        Column("trouble", "trouble", "text"),
+        Column("start_ns", "from", "ns", moment=True),
+        Column("ns", "for", "ns"),
+        Column("count", "calls or kernels", "count"),
+    ),
+    keys=("file", "device", "trouble", "start_ns"),
+)
+
+
+def untrusted(scope: Scope) -> tuple[Untrusted, ...]:
+    """Return the time of a scope's sources that cannot be trusted, whatever its range, by start."""
+    by_source = [LostCalls(scope, source).periods() for source in scope.sources]
+    return tuple(sorted((one for source in by_source for one in source), key=lambda one: one.start))
+
+
+def untrusted_time(periods: Sequence[Untrusted], device: Device | None = None) -> Intervals:
+    """Return the time for which records of devices cannot be trusted; of a device, with those of all of its
+    source.
+    """
+    own = [
+        one
+        for one in periods
+        if one.trouble in OF_RECORDS
+        and (device is None or one.device == device or (one.device is None and one.source == device.source))
+    ]
+    return merge(np.array([one.start for one in own], np.int64), np.array([one.end for one in own], np.int64))
+
+
+def doubts(scope: Scope, of: Doubted) -> tuple[str, ...]:
+    """Return what of a scope's time cannot be trusted, in a sentence for each device or lane and trouble: of
+    devices, of lanes of the host, or of both.
+    """
+    low, high = scope.range or scope.trace.span_at(scope.clocks)
+    groups: dict[tuple[str, Trouble], list[Untrusted]] = {}
+    for source in scope.sources:
+        lost = LostCalls(scope, source)
+        periods = lost.open_ended() if of == "host" else lost.periods()
+        for one in periods:
+            if one.start < high and one.end > low and (of == "all" or (one.lane is None) == (of == "device")):
+                groups.setdefault((_subject(scope, one), one.trouble), []).append(one)
+    return tuple(
+        f"{subject}: {_sentence(trouble, own)} (doctor)" for (subject, trouble), own in groups.items()
+    )
+
+
+def _subject(scope: Scope, one: Untrusted) -> str:
+    """Return what a period is about: a device, a lane, or all devices of a file."""
+    if one.lane is not None:
+        return scope.trace.lanes[one.lane].title
+    if one.device is not None:
+        return device_title(scope.trace, one.device)
+    return Path(scope.trace.indexes[one.source].path).name
+
+
+def _sentence(trouble: Trouble, periods: Sequence[Untrusted]) -> str:
+    text, words = SENTENCES[trouble]
+    ns = format_ns(sum(one.end - one.start for one in periods))
+    return text.format(count=count_of(sum(one.count for one in periods), *words), ns=ns)
+
+
+def with_doubts(tables: Tables, scope: Scope, of: Doubted) -> Tables:
+    """Return tables whose first one says below its rows which time cannot be trusted."""
+    first = tables.names[0]
+
+    def doubted() -> Table:
+        main = tables.makers[first]()
+        return replace(main, notes=(*main.notes, *doubts(scope, of)))
+
+    return replace(tables, makers={**tables.makers, first: doubted})
+
+
+def untrusted_table(scope: Scope, periods: Sequence[Untrusted]) -> Table:
+    """Return a row per period."""
+    rows = []
+    for one in periods:
+        device = "" if one.device is None else device_title(scope.trace, one.device)
+        what = {"file": Path(scope.trace.indexes[one.source].path).name, "device": device}
+        times = {"start_ns": one.start, "ns": one.end - one.start, "count": one.count}
+        rows.append({**what, "trouble": one.trouble, **times})
+    return Table.from_rows(UNTRUSTED, scope.text, rows)

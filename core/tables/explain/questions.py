@@ -1,0 +1,339 @@
+"""The analysis `explain`: what costs most, what can be trusted, and answers to questions, in a few KB.
+
+Every number is that of the command named beside it. In commands TRACE stands for what was opened.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ...base.errors import UsageError
+from ..doctor.doctor import analyse_doctor
+from ..findings.finding import Finding
+from ..findings.forms import finding_row, saved_findings
+from ..frame.frames import text_in_cell
+from ..frame.schema import Column, TableSchema
+from ..frame.scope import Scope
+from ..frame.table import Table, Tables
+from ..registry import BY_NAME
+
+MOST_CAUSES = 5
+"""Causes that are listed; each with what it explains."""
+ROOM = {"causes": 3400, "trust": 1600, "answers": 5000}
+"""Bytes that the rows of a table take at most as JSON: with columns and notes the whole stays below 8 KB."""
+LONGEST_TEXT = 220
+ANSWER_ROWS = 3
+CAUSES = TableSchema(
+    "causes",
+    "What costs time",
+    (
+        Column("number", "number", "text"),
+        Column("rule", "rule", "text"),
+        Column("caused_by", "caused by", "text", detail=True),
+        Column("claimed_ns", "cost", "ns"),
+        Column("caused_ns", "by its cause", "ns"),
+        Column("share", "of the time", "share"),
+        Column("finding", "finding", "text"),
+        Column("command", "command", "text"),
+    ),
+)
+CAUSE_KEYS = [column.key for column in CAUSES.columns]
+TRUST = TableSchema(
+    "trust",
+    "What distorts the recording",
+    (
+        Column("rule", "rule", "text"),
+        Column("severity", "severity", "text"),
+        Column("count", "count", "count"),
+        Column("text", "what", "text"),
+        Column("command", "command", "text"),
+    ),
+)
+ANSWERS = TableSchema(
+    "answers",
+    "Answers",
+    (
+        Column("question", "question", "text"),
+        Column("number", "number", "count"),
+        Column("text", "answer", "text"),
+        Column("answer", "answer", "object", detail=True),
+        Column("command", "command", "text"),
+    ),
+)
+
+
+class Question(NamedTuple):
+    """What can be asked: the first rows of a table of a command, by a column, and which columns answer."""
+
+    name: str
+    text: str
+    command: str  # with its options, without trace and range
+    columns: tuple[str, ...]
+    table: str = ""  # else the first
+    sort: str = ""  # column, most first
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+QUESTIONS = (
+    Question(
+        "busy",
+        "How busy are the devices?",
+        "breakdown",
+        ("rank", "label", "busy_share", "busy_ns", "of_ns", "idle_ns"),
+        table="states",
+        sort="of_ns",
+    ),
+    Question(
+        "idle",
+        "Why do streams wait?",
+        "idle",
+        ("stream", "idle_ns", "host_wait_ns", "kernel_wait_ns", "other_ns"),
+        sort="idle_ns",
+    ),
+    Question(
+        "gap",
+        "Which gaps on the device are longest?",
+        "idle",
+        ("start_ns", "gap_ns", "after", "before", "class"),
+        table="gaps",
+        sort="gap_ns",
+    ),
+    Question(
+        "kernel",
+        "Which kernels take most time?",
+        "kernels",
+        ("name", "count", "total_ns", "share"),
+        sort="total_ns",
+    ),
+    Question(
+        "kind",
+        "Which kinds of kernels take most time?",
+        "kernels --by kind",
+        ("name", "count", "total_ns", "share"),
+        sort="total_ns",
+        options=(("by", "kind"),),
+    ),
+    Question(
+        "op",
+        "Which operators take most time of the CPU, by themselves?",
+        "ops --sort self_cpu_ns",
+        ("name", "calls", "self_cpu_ns", "cpu_total_ns"),
+        sort="self_cpu_ns",
+    ),
+    Question(
+        "device-op",
+        "Which operators take most time of the GPU, by themselves?",
+        "ops --sort device_self_ns",
+        ("name", "calls", "device_self_ns", "device_busy_ns"),
+        sort="device_self_ns",
+    ),
+    Question(
+        "step",
+        "How long do steps take?",
+        "steps --groups",
+        ("group", "count", "mean_ns", "p50_ns", "p95_ns", "max_ns"),
+        table="groups",
+        sort="count",
+        options=(("groups", True),),
+    ),
+    Question(
+        "slow-step",
+        "Which single steps are slowest?",
+        "steps --sort length_ns",
+        ("step", "length_ns", "wall_ns", "device_busy_ns", "idle_ns", "start_ns"),
+        table="steps",
+        sort="length_ns",
+    ),
+    Question(
+        "launch",
+        "Which launch calls take most time?",
+        "launches --sort call_ns",
+        ("name", "count", "call_ns", "delay_median_ns"),
+        sort="call_ns",
+    ),
+    Question(
+        "copy",
+        "Which copies move most bytes?",
+        "memory --first copies",
+        ("name", "memory", "count", "bytes", "time_ns", "bandwidth"),
+        table="copies",
+        sort="bytes",
+    ),
+    Question(
+        "memory",
+        "How much memory do allocators hold at their peak?",
+        "memory",
+        ("name", "peak_bytes", "peak_ns"),
+        sort="peak_bytes",
+    ),
+    Question(
+        "rank",
+        "Which ranks keep others waiting?",
+        "ranks",
+        ("rank", "step_ns", "waited_ns", "kept_waiting_ns", "last"),
+        sort="kept_waiting_ns",
+    ),
+    Question(
+        "collective",
+        "Which collectives take longest, at which bandwidth?",
+        "ranks --first collectives",
+        ("name", "bytes", "pure_ns", "wait_ns", "algbw", "busbw", "ranks_missing"),
+        table="collectives",
+        sort="pure_ns",
+    ),
+    Question(
+        "path",
+        "What does the length hang on: the critical path by kind?",
+        "critical-path --by kind",
+        ("name", "count", "duration_ns", "share"),
+        table="path",
+        options=(("by", "kind"),),
+    ),
+    Question(
+        "efficiency",
+        "Which operators achieve how many FLOP/s, of the peak?",
+        "efficiency",
+        ("name", "shapes", "count", "tflops", "gbs", "peak_share"),
+        sort="kernel_ns",
+    ),
+    Question(
+        "compile",
+        "Was torch.compile used?",
+        "compile",
+        ("name", "count", "total_ns"),
+        sort="total_ns",
+    ),
+)
+NAMES = {question.name: question for question in QUESTIONS}
+
+
+def analyse_explain(scope: Scope, question: str = "") -> Tables:
+    """Return the largest causes of lost time and what distorts the recording; with a question its answers."""
+    if question:
+        one = question_of(question)
+        return Tables(scope.text, scope.origin, {"answers": lambda: _answers(scope, one)})
+    makers = {"causes": lambda: _causes(scope), "trust": lambda: _trust(scope)}
+    return Tables(scope.text, scope.origin, makers, totals_of="trust")
+
+
+def question_of(text: str) -> Question:
+    """Return the question of this name, else the one that shares most words; UsageError where none does."""
+    if text.strip() in NAMES:
+        return NAMES[text.strip()]
+    words = _words(text)
+    scores = [len(words & _words(f"{one.name} {one.text}")) for one in QUESTIONS]
+    if not max(scores):
+        raise UsageError(f"no question is like {text!r}; there are {', '.join(NAMES)}")
+    return QUESTIONS[scores.index(max(scores))]
+
+
+COMMON = re.compile(
+    r"\b(a|are|at|by|do|does|how|is|it|most|of|on|takes?|the|them|they|to|was|what|which|why)\b"
+)
+"""Words that tell no question from another."""
+
+
+def _words(text: str) -> set[str]:
+    """Return the words that tell questions apart, without the s of a plural."""
+    words = re.findall("[a-z]+", COMMON.sub(" ", text.lower()))
+    return {word.removesuffix("s") for word in words}
+
+
+def _answers(scope: Scope, question: Question) -> Table:
+    analysis = BY_NAME[question.command.partition(" ")[0].replace("-", "_")]
+    tables = analysis.run(scope, **dict(question.options))
+    table = tables[question.table] if question.table else tables.main
+    order = table.order(question.sort, True) if question.sort else None
+    command = _command(scope, question.command)
+    rows = []
+    for number, row in enumerate(table.rows(order, ANSWER_ROWS), 1):
+        answer = {key: _short(row[key]) for key in question.columns}
+        text = _short(_sentence(table, row, question.columns))
+        rows.append(
+            {"question": question.text, "number": number, "text": text, "answer": answer, "command": command}
+        )
+    notes = [f"{question.text} {len(table):,} rows of {command}"]
+    return Table.from_rows(ANSWERS, scope.text, _fitting(rows, ROOM["answers"]), notes=notes)
+
+
+def _sentence(table: Table, row: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """Return columns of a row as people read them: `sgemm, count 12, total 3.2 ms`; names need no heading."""
+    parts = []
+    for column in map(table.column, keys):
+        value = text_in_cell(table, column, row[column.key])
+        is_clear = column.unit == "text" and not value.isdigit()
+        parts.append(value if is_clear else f"{column.title.removesuffix(' %')} {value}")
+    return ", ".join(part for part in parts if part)
+
+
+def _causes(scope: Scope) -> Table:
+    """Return the largest causes, each followed by what it explains."""
+    losses = saved_findings(scope).losses
+    roots = [one for one in losses if not one.caused_by]
+    largest = sorted(roots, key=lambda one: -one.claimed_ns)[:MOST_CAUSES]
+    rows = [row for at, one in enumerate(largest, 1) for row in _with_effects(scope, one, losses, str(at))]
+    notes = [
+        f"the numbers are those of {_command(scope, 'findings')}",
+        f"--question NAME asks more: {', '.join(NAMES)}",
+    ]
+    return Table.from_rows(CAUSES, scope.text, _fitting(rows, ROOM["causes"]), notes=notes)
+
+
+def _with_effects(
+    scope: Scope, cause: Finding, losses: Sequence[Finding], number: str
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the row of a finding and those of what it explains."""
+    row = finding_row(cause, scope.origin)
+    command = _command(scope, "findings")
+    if row["evidence"] and row["evidence"][0]["start_ns"] >= 0:
+        where = row["evidence"][0]
+        command = f"tracelane slices TRACE --from +{where['start_ns']}ns --to +{where['end_ns']}ns"
+    yield {key: _short(row.get(key)) for key in CAUSE_KEYS} | {"number": number, "command": command}
+    effects = [one for one in losses if one.caused_by == cause.rule]
+    for at, one in enumerate(effects, 1):
+        yield from _with_effects(scope, one, losses, f"{number}.{at}")
+
+
+def _trust(scope: Scope) -> Table:
+    """Return what doctor warns of in the whole files, whatever the scope."""
+    whole = replace(scope, range=None, work=None, label="", lanes=None, where=None)
+    tables = analyse_doctor(whole)
+    keys = ("rule", "severity", "count", "text")
+    grave = [row for row in tables.main.rows() if row["severity"] != "note"]
+    rows = [{**{key: _short(row[key]) for key in keys}, "command": "tracelane doctor TRACE"} for row in grave]
+    totals = {key: tables.totals[key] for key in ("errors", "warnings", "notes")}
+    totals["untrusted_ns"] = sum(tables["untrusted"].numbers("ns").tolist())
+    return Table.from_rows(TRUST, scope.text, _fitting(rows, ROOM["trust"]), totals=totals)
+
+
+def _command(scope: Scope, words: str) -> str:
+    """Return a command as typed, with the range or step of the scope."""
+    step = scope.label.removeprefix("step ")
+    if scope.work is not None and step != scope.label:
+        return f"tracelane {words} TRACE --step {step}"
+    if scope.range is None:
+        return f"tracelane {words} TRACE"
+    start, end = (time - scope.origin for time in scope.range)
+    return f"tracelane {words} TRACE --from +{start}ns --to +{end}ns"
+
+
+def _short(value: Any) -> Any:
+    """Return a value, of a long text its beginning."""
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return value[: LONGEST_TEXT - 1] + "…"
+    return value
+
+
+def _fitting(rows: Iterable[Mapping[str, Any]], room: int) -> Sequence[Mapping[str, Any]]:
+    """Return the first rows that take no more than so many bytes as JSON."""
+    chosen = []
+    for row in rows:
+        room -= len(json.dumps(row, default=str)) + 8
+        if room < 0:
+            break
+        chosen.append(row)
+    return chosen

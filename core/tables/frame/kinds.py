@@ -1,0 +1,232 @@
+"""What a piece of device work is by its name: one table of kinds, for every analysis.
+
+A kind belongs to a type (compute, communication, memory, sync) by which analyses divide time; below compute
+it says what is computed. The first row whose pattern fits decides, so that the particular stands before the
+general: `flash_fwd_splitkv_kernel` is attention, not GEMM. A name that no row knows is of kind "unknown" and
+counts as compute, as in HTA. Users put rows of their own before these.
+
+Names are those of CUDA's, ROCm's, oneAPI's and AIU's libraries and of the engines that write kernels of their
+own (vLLM, SGLang, DeepEP, mori, TransformerEngine), as they stand in real traces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ...base.arrays import AnyArray
+from ...base.errors import UsageError
+from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING
+from ...base.pattern import Pattern
+from ...base.private import config_path, read_settings, settings_table
+from ...index.store import Index
+
+KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
+KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
+"""The types; their order gives the numbers that rules return."""
+UNKNOWN = "unknown"
+SETTING = "kernel-kinds"
+"""The table of the user's settings that holds patterns: kind = "regex", or several in a list."""
+SYNC_CATEGORIES = frozenset({"cuda_sync", "xpu_sync", "cuda_event"})
+
+
+@dataclass(frozen=True)
+class KernelKind:
+    """A kind of device work; `pattern` is searched for in the name, upper and lower case alike."""
+
+    name: str
+    type: KernelType
+    pattern: re.Pattern[str] | Pattern
+
+
+def _kind(name: str, type: KernelType, *patterns: str) -> KernelKind:
+    return KernelKind(name, type, re.compile("|".join(patterns), re.IGNORECASE))
+
+
+# Mangled names put a length before each part (`_ZN5aiter9pa_bf16`), so that a part begins where no letter
+# stands before it rather than at a word's edge. Gaps within patterns are bounded: names may be very long.
+KINDS: tuple[KernelKind, ...] = (
+    _kind("sync", "sync", r"^(stream|event|context|device) (wait|sync)", r"^wait_?(event|signal)\b",
+        r"^event_(wait|record)$"),
+    KernelKind("collective", "communication", COMMUNICATION),
+    KernelKind("copy", "memory", COPYING),
+    KernelKind("fill", "memory", FILLING),
+    _kind("triton", "compute", r"^triton_(poi|red|per|tem|for|mm|bmm)_", r"^/.*/triton_\w+"),
+    _kind("spyre", "compute", r"sdsc_", r"^spyre_kernel", r"^/.*(bundle|kernel)\.mlir$"),
+    _kind(
+        "attention", "compute", r"(?<!cache_)(?<!kernel_)flash(?!infer)|fmha|attention|\battn|_attn",
+        r"flashinfer.{0,64}(prefill|decode|ragged|cascade|variablelength|merge_?states?)",
+        r"paged_kv|(?<![a-z])(?<!cache_)mla_|splitkv|sdpa|\bsdp_|(?<![a-z])pa_(fwd|bf16|fp16|fp8|decode)",
+        r"fwd_(grouped_)?kernel_stage|\bbwd_kernel_d[qkv]|kernel_mha|\bmha_|mqa_logits",
+    ),
+    _kind(
+        "moe", "compute", r"(?<![a-z])f?moe|moe_?(sort|rout|align)|fused_experts|_routing_|routing::|expert",
+        r"topk_?(gating|softmax)|grouped_topk|group(ed)?_gemm|groupedgemm|GroupProblemShape|expandInputRows",
+        r"matmul_ogs|_?permute_kernel\b|permute_tokens",
+    ),
+    _kind(
+        "convolution", "compute", r"conv(?!er)|scudnn|winograd|implicit_gemm|igemm_(fwd|bwd|wrw)",
+        r"fprop|dgrad|wgrad|computeB?Offsets|im2(d2)?col|col2im|fft2d_",
+    ),
+    _kind(
+        "optimizer", "compute",
+        r"multi_tensor_apply|(?<![a-z])(fused_?)?(adam|adafactor|lamb)w?(_|\b|Functor|Math)",
+        r"\bsgd\b|FusedSgd|kOptimizer",
+    ),
+    _kind(
+        "norm", "compute", r"(layer|batch|group|rms|instance|l2|weight)_?norm", r"\bnorm_|_norm(_|\b)",
+        r"\bbn_(fw|bw)|\bln_(fwd|bwd)|rowwiseMoments|gammaBeta|cuComputeGradInput",
+    ),
+    _kind(
+        "gemm", "compute", r"(?<!fb)gemm|gemv|(?<![a-z])Cijk_|cublas|cutlass|tensile|nvjet|wgmma|splitk",
+        r"(?<![a-z])(b|add)?mm(_|\b)|marlin|machete|gptq|matmul|(?<![a-z])awq_|mul_mat|spmm|sddmm",
+    ),
+    _kind(
+        "reduction", "compute", r"reduc|softmax|argm(ax|in)|cumsum|cumprod|\bscan|_scan|scan_|scankernel",
+        r"sort|onesweep|radix|topk|welford|nll_?(loss|criterion)|x?entropy|histogram|sampling|_sum_|amax|pool",
+        r"\b(mean|sum|amax|amin|max|min)(_\d+)? Cmpt", r"rocprim|hipcub|\bcub::",
+    ),
+    _kind(
+        "elementwise", "compute", r"element_?wise|vectorized|unrolled|functor|catArray|\bcopy_|direct_copy",
+        r"index(_|ing_|select|FuncLarge|put)|_indices|gather|scatter|embedding|dropout|rotary|rope|fill",
+        r"\bcast|_cast|transpose|permute|pad\b|to_?(nchw|nhwc)|act_and_mul|scale\w{0,64}tensor|quant",
+        r"(?<![a-z])op\w{0,8}_?tensor|SubTensorOp|(kv_?|and_)cache|Relayout|Reshape|tri[ul]_|upsample",
+        r"interpolate|clamp|silu|gelu|relu|swiglu|sigmoid|token_ids|req_to_token|compute_position|parallel_for",
+        r"\b(add|sub|mul|div|neg|exp|tanh)(_\d+)? Cmpt|\b(add|sub|mul|div|neg|exp|tanh)_(fwd|bwd)_",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KindTable:
+    """Rows of kinds, the first that fits decides; those of the user come first."""
+
+    rows: tuple[KernelKind, ...] = KINDS
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The kinds, each once, "unknown" among them."""
+        return tuple(dict.fromkeys([*(row.name for row in self.rows), UNKNOWN]))
+
+    @property
+    def own_rows(self) -> tuple[tuple[str, str], ...]:
+        """(kind, pattern) of the rows that are not those of this module."""
+        own = ((row.name, row.pattern) for row in self.rows)
+        return tuple((name, pattern.text) for name, pattern in own if isinstance(pattern, Pattern))
+
+    def with_patterns(self, patterns: Sequence[tuple[str, str]]) -> KindTable:
+        """Return a table with (kind, pattern) pairs before its own rows.
+
+        A kind that the table has keeps its type; another one is compute. Raises UsageError for a pattern
+        that is no regular expression.
+        """
+        types = {row.name: row.type for row in self.rows} | {name: name for name in KERNEL_TYPES}
+        own = []
+        for name, pattern in patterns:
+            expression = Pattern(pattern, ignore_case=True)
+            expression.check(f"kernel kind {name!r}: {pattern!r}")
+            own.append(KernelKind(name, types.get(name, "compute"), expression))
+        return KindTable((*own, *self.rows))
+
+    def look_at(self, names: Sequence[str]) -> None:
+        """Look for the user's patterns in many names at once: one by one they take ten times as long."""
+        for row in self.rows:
+            if isinstance(row.pattern, Pattern):
+                row.pattern.matches_in(names)
+
+    def kind_of(self, name: str, category: str = "") -> KernelKind:
+        """Return the kind of a device slice, by its category if that tells, else by its name."""
+        return _kind_of(self, name, category)
+
+
+@lru_cache(maxsize=1 << 15)
+def _kind_of(table: KindTable, name: str, category: str) -> KernelKind:
+    if category in COPY_CATEGORIES:
+        return FILL if "emset" in category else COPY
+    if category in SYNC_CATEGORIES:
+        return SYNC
+    return next((row for row in table.rows if row.pattern.search(name)), OTHER)
+
+
+OTHER = _kind(UNKNOWN, "compute", r"$^")
+SYNC, COPY, FILL = (next(row for row in KINDS if row.name == name) for name in ("sync", "copy", "fill"))
+DEFAULT_KINDS = KindTable()
+
+
+def kind_table() -> KindTable:
+    """Return the table that analyses use: the rows of the user's settings first, as far as they are sound."""
+    path = config_path()
+    try:
+        stamp = None if path is None else path.stat()
+    except OSError:
+        stamp = None
+    return DEFAULT_KINDS if stamp is None else _table_of_settings(str(path), stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=4)
+def _table_of_settings(path: str, mtime_ns: int, size: int) -> KindTable:
+    """Return the table of the settings; path, time and size identify their state for the cache."""
+    patterns, _ = patterns_of(settings_table(SETTING))
+    return DEFAULT_KINDS.with_patterns(patterns)
+
+
+def patterns_of(settings: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the (kind, pattern) pairs of the settings' table, and what of it is not understood."""
+    pairs: list[tuple[str, str]] = []
+    complaints: list[str] = []
+    for name, value in settings.items():
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+            complaints.append(f"{SETTING}.{name} must be a pattern such as 'my_gemm', or a list of patterns")
+            continue
+        for text in texts:
+            try:
+                DEFAULT_KINDS.with_patterns([(name, text)])
+            except UsageError as error:
+                complaints.append(f"{SETTING}.{name}: {error}")
+            else:
+                pairs.append((name, text))
+    return pairs, complaints
+
+
+def check_kind_settings() -> None:
+    """Raise UsageError where the settings' patterns of kinds are not understood."""
+    path = config_path()
+    if path is None or not path.exists():
+        return
+    try:
+        table = read_settings(path).get(SETTING, {})
+    except (OSError, ValueError):
+        return  # a damaged file has no patterns; the viewer says so
+    complaints = patterns_of(table)[1] if isinstance(table, dict) else [f"{SETTING} must be a table"]
+    if complaints:
+        raise UsageError(f"{path}: {'; '.join(complaints)}")
+
+
+def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
+    """Return the type of each of many device slices as places in KERNEL_TYPES; one look per distinct pair."""
+    return _by_kind(index, names, categories, lambda kind: KERNEL_TYPES.index(kind.type))
+
+
+def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
+    """Return the kind of each of many device slices as places in the names of the table of kinds."""
+    codes = {name: at for at, name in enumerate(kind_table().names)}
+    return _by_kind(index, names, categories, lambda kind: codes[kind.name])
+
+
+def _by_kind(
+    index: Index, names: AnyArray, categories: AnyArray, number: Callable[[KernelKind], int]
+) -> AnyArray:
+    table = kind_table()
+    pairs, which = np.unique(names.astype(np.int64) << 32 | categories.astype(np.int64), return_inverse=True)
+    table.look_at([index.string(pair >> 32) for pair in pairs.tolist()] if table.own_rows else ())
+    numbers = [
+        number(table.kind_of(index.string(pair >> 32), index.categories[pair & 0xFFFF_FFFF]))
+        for pair in pairs.tolist()
+    ]
+    return np.array(numbers, np.uint8)[which]

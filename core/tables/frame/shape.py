@@ -1,0 +1,139 @@
+"""What is asked of groups of rows, and the shape of a table: its columns and how each is computed, in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...base.arrays import MOST, AnyArray, sum_of
+from .frame import FrameGroups, Of, Words
+from .schema import Column, Property, SchemaFields, TableSchema, Unit, unit_by_end, words_of
+from .table import Table
+from .table_rows import Values
+
+MIXED = "mixed"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question to groups: how its answers are computed, and what kind of column they are."""
+
+    of: Callable[[FrameGroups], Values]
+    unit: Unit | None = None
+    properties: frozenset[Property] = frozenset()
+
+
+def n(mask: Of | None = None) -> Ask:
+    """Ask for the number of rows, or of those in a mask."""
+    return Ask(lambda g: g.counts if mask is None else g.counts_where(g.column(mask)), "count")
+
+
+def total(of: Of, unit: Unit | None = None) -> Ask:
+    """Ask for the sum, exact."""
+    return Ask(lambda g: g.sums(g.column(of)), unit)
+
+
+def statistic(name: str, of: Of) -> Ask:
+    """Ask for one of the statistics of `groups.STATISTICS`."""
+    return Ask(lambda g: g.statistics_of(of)[name])
+
+
+def ratio_of(part: Ask, whole: Ask) -> Ask:
+    """Ask for one answer by another, none of nothing, nor of a sum that stays at the limit."""
+
+    def of(g: FrameGroups) -> Values:
+        pairs = zip(np.asarray(part.of(g)).tolist(), np.asarray(whole.of(g)).tolist())
+        return np.array([a / b if b and a < MOST else np.nan for a, b in pairs], np.float64)
+
+    return Ask(of)
+
+
+def share_of_all(of: Of) -> Ask:
+    """Ask for the part of the sum over all groups."""
+
+    def answers(g: FrameGroups) -> Values:
+        sums = g.sums(g.column(of))
+        return np.asarray(sums / max(sum_of(sums), 1))
+
+    return Ask(answers)
+
+
+def first(of: Of, unit: Unit | None = None) -> Ask:
+    """Ask for the value of the first row; of texts the text."""
+
+    def answers(g: FrameGroups) -> Values:
+        values: AnyArray | Words = g.column(of)[g.first()]
+        return values.tolist() if isinstance(values, Words) else values
+
+    return Ask(answers, unit)
+
+
+def text(key: str) -> Ask:
+    """Ask for the text of the first row."""
+    return first(key, "text")
+
+
+def same(key: str) -> Ask:
+    """Ask for the text that all rows have, "mixed" where they have several."""
+
+    def answers(g: FrameGroups) -> Values:
+        words: Any = g.column(key)
+        edges = zip(g.least(words.codes).tolist(), g.most(words.codes).tolist())
+        return [words.texts[low] if low == high else MIXED for low, high in edges]
+
+    return Ask(answers, "text")
+
+
+def given(values: Values, unit: Unit) -> Ask:
+    """Take the answers as they are."""
+    return Ask(lambda _: values, unit)
+
+
+def moment(key: str) -> Ask:
+    """Ask for the time of the first row."""
+    return flagged(first(key), "moment")
+
+
+def flagged(ask: Ask, *properties: Property) -> Ask:
+    """Return an ask whose column has these properties of `schema.Column`."""
+    return replace(ask, properties=frozenset(properties))
+
+
+ON_DEVICE: Mapping[str, Ask] = {"rank": text("rank"), "device": text("device")}
+ON_STREAM: Mapping[str, Ask] = {**ON_DEVICE, "stream": text("stream_name")}
+"""Where work ran, as most tables of it say."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table by its columns: for each key what is asked, with a heading where it is not the key in words.
+
+    `more` are the other fields of the schema.
+    """
+
+    name: str
+    title: str
+    asks: Mapping[str, Ask | tuple[str, Ask]]
+    more: SchemaFields = field(default_factory=SchemaFields)
+
+    @cached_property
+    def schema(self) -> TableSchema:
+        return TableSchema(self.name, self.title, tuple(map(_column, *zip(*self.asks.items()))), **self.more)
+
+    def of(self, groups: FrameGroups, *, jump: Of | None = None, sort: str = "", **given: Any) -> Table:
+        """Return a row per group that leads to its greatest `jump`; `given` are totals and notes."""
+        data = {key: (ask[1] if isinstance(ask, tuple) else ask).of(groups) for key, ask in self.asks.items()}
+        if jump is not None:
+            rows = groups.statistics_of(jump)["longest"]
+            given |= {"positions": groups.frame.position[rows], "sources": groups.frame.source[rows]}
+        table = Table.from_arrays(self.schema, groups.frame.scope.text, data, **given)
+        return table.sort(sort) if sort else table
+
+
+def _column(key: str, ask: Ask | tuple[str, Ask]) -> Column:
+    heading, ask = ask if isinstance(ask, tuple) else (words_of(key), ask)
+    return Column(key, heading, ask.unit or unit_by_end(key), **dict.fromkeys(ask.properties, True))

@@ -1,0 +1,174 @@
+"""The host's slices of one source as columns: operators, annotations and runtime calls."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ...base.arrays import I64, AnyArray, Intervals, merge, places_in
+from ...base.safe_text import safe
+from ...base.short_names import short_name
+from ...index.flex import flex_work, is_flex, round_trips
+from ...index.store import Index
+from ...query.groups import Groups
+from ..frame.scope import Scope, Slices
+from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
+
+LONG_NAME = 80
+"""Of a longer name a sentence has the short form."""
+BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz|_v2)?$")
+"""Calls that copy and return when the copy is done, in the words of any vendor: cudaMemcpy, musaMemcpy."""
+WAITS = re.compile(
+    r"^[a-z]\w*Sync(hronize(Stream|Device|Event|Context|Queue)?)?(WithTimeout)?(_\w+)?$"
+    r"|^synchronize(Stream|Device|Event)?$"
+    r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|\bScheduleWait\b"
+    r"|\bWaitForCompletionAndReturnStatus\b|" + BLOCKING_COPIES.pattern
+)
+"""Calls in which the host waits for the device."""
+COPY_OPS = re.compile(
+    r"^aten::(copy_|_copy_from|_copy_from_and_resize|_to_copy|to|item|_local_scalar_dense|cpu|cuda)$"
+)
+"""Operators that copy between host and device, among other things."""
+READ_OPS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero|nonzero|equal)$")
+"""Operators that read a value from the device, or how many there are."""
+MOVES_DATA = re.compile(
+    r"^aiuLaunchDM[IO]ControlBlocks$|^aiuDataConvert$|^aiu\w*(Send|Recv)Data$", re.IGNORECASE
+)
+"""Calls that start a copy for which the operator around them waits: on an AIU such operators block."""
+ANY_COPY = re.compile(r"memcpy|MemoryCopy|MemBuffer(Read|Write)|" + MOVES_DATA.pattern, re.IGNORECASE)
+"""Calls that copy, whether one waits for them or not."""
+LOADER = re.compile(
+    r"^enumerate\(Data(Loader|Pipe)\)|data\w*\.py\(\d+\): (__next__|__iter__)$|^(## )?data_?load(er|ing)\b"
+    r"|(^|[\s:.(])(next|get|fetch|load|read)_?(next_|mini_?|train_|data_?|micro_?)?batch(es)?(?!_?size|[a-z])"
+    r"|^next\(|\b(pytorch/|Base_?)iterator\.py\(\d+\): __next__$|DALIGenericIterator",
+    re.IGNORECASE,
+)
+"""Operators, annotations and Python functions that get the next input: TensorBoard's name, those of PyTorch's
+and other loaders, and what programs call their own.
+"""
+HOST_COLLECTIVES = re.compile(r"^(gloo|mpi):")
+"""Annotations of collectives that the host itself does."""
+ALLOCATES = re.compile(
+    r"^[a-z]{2,12}(USM)?(Host|Device|Shared|Mem|Phys\w*)?(Alloc\w*|Malloc\w*|Free\w*|MemCreate|MemUn?map|MemRelease)$"
+)
+"""Calls that take memory from the driver or give it back: cudaMalloc, hipFree, urUSMDeviceAlloc, cuMemMap."""
+POLLS = re.compile(r"select\.epoll|zmq\S*\(\d+\): (poll|recv\w*)$|: (_process_input_queue|recv_requests)$")
+"""Python functions in which a server waits for requests; loaders wait for their workers by other calls."""
+TRAINS = re.compile(r"Backward\d*$|^autograd::|^Optimizer\.")
+"""Operators and annotations of programs that train."""
+PROFILER = re.compile(
+    r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
+)
+"""The profiler at work, as CUPTI and AIUPTI record it."""
+
+
+@dataclass(frozen=True, eq=False)
+class HostSlices(Slices):
+    """The host's operators, annotations and calls in a scope by position; times are cut to its range."""
+
+    COLUMNS: ClassVar = (*Slices.COLUMNS, "self_ns", "kinds", "lanes")
+
+    self_ns: I64
+    kinds: AnyArray  # OP, ANNOTATION, RUNTIME
+    lanes: I64  # places in Trace.lanes
+
+    def label(self, name: int) -> str:
+        """Return a name for a sentence: as it is, unless it is long."""
+        text = self.texts[name]
+        return safe(text) if len(text) <= LONG_NAME else short_name(text)
+
+    def matching(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
+        """Return the rows of the slices (of a kind) whose name fits; each distinct name is asked once."""
+        fits = np.zeros(len(self.texts), np.bool_)
+        names = range(len(self.texts)) if kind is None else self._names.get(kind, [])
+        fits[[name for name in names if pattern.search(self.texts[name])]] = True
+        if not fits.any():
+            return np.empty(0, np.int64)
+        mask = fits[self.name]
+        return np.flatnonzero(mask if kind is None else mask & (self.kinds == kind))
+
+    @cached_property
+    def _names(self) -> dict[int, list[int]]:
+        """The names that occur in each kind: of runtime calls there are few."""
+        names = {}
+        for kind in np.unique(self.kinds).tolist():
+            seen = np.zeros(len(self.texts), np.bool_)
+            seen[self.name[self.kinds == kind]] = True
+            names[kind] = np.flatnonzero(seen).tolist()
+        return names
+
+    def sums(self, rows: I64, values: I64) -> I64:
+        """Return the sum of values by name, over these slices."""
+        return Groups(self.name[rows], len(self.texts)).sums(values[rows])
+
+    def own_time(self, rows: I64) -> Intervals:
+        """Return the time in which slices run themselves, and none of the host's that lies directly in them.
+
+        One from 0 to 9 with others from 2 to 3 and 5 to 6 in it runs itself from each of 0, 3, 6 to each of
+        2, 5, 9.
+        """
+        above = self.index.column("slices.parent")[self.positions]
+        around = places_in(np.sort(self.positions[rows]), above)
+        inside = np.flatnonzero(around >= 0)
+        of = np.concatenate([np.argsort(np.argsort(self.positions[rows])), around[inside]])
+        starts = np.concatenate([self.starts[rows], self.ends[inside]])
+        ends = np.concatenate([self.ends[rows], self.starts[inside]])
+        return merge(starts[np.lexsort((starts, of))], ends[np.lexsort((ends, of))])
+
+    def time_of_threads(self, rows: AnyArray, idle: I64) -> Intervals:
+        """Return the time in which some thread is in one of these slices, and in none of the idle ones."""
+        waiting = np.zeros(len(self), np.bool_)
+        waiting[idle] = True
+        lanes = np.unique(self.lanes[waiting])
+        busy = self.union(np.flatnonzero(rows & ~np.isin(self.lanes, lanes)))
+        for lane in lanes.tolist():
+            here = self.lanes == lane
+            own = self.union(np.flatnonzero(rows & here))
+            busy = busy.union(own.without(self.union(np.flatnonzero(waiting & here))))
+        return busy
+
+
+def _kinds_of_flex(index: Index) -> AnyArray:
+    """Return the kind of host event that slices of each name, by its number, are in a FLEX job trace: a whole
+    job is an annotation, device work is none, and all else (preparing, waiting, converting) is a call.
+    """
+    kinds = np.full(len(index.column("strings.offset")), RUNTIME, np.uint8)
+    kinds[round_trips(index)] = ANNOTATION
+    kinds[flex_work(index)] = NO_KIND
+    return kinds
+
+
+def host_of(scope: Scope) -> HostSlices:
+    """Return the host's slices of one source; of Python's functions loaders and waits for requests."""
+    index = scope.trace.indexes[scope.source or 0]
+    kinds = host_kinds(index)
+    of_names = _kinds_of_flex(index) if is_flex(index) else None
+    known: dict[int, bool] = {}
+    parts: list[tuple[AnyArray, ...]] = []
+    for chunk in scope.chunks():
+        kind = kinds[chunk.categories] if of_names is None else of_names[chunk.names]
+        keep = kind != NO_KIND
+        frames = np.flatnonzero(kind == PYTHON)
+        if len(frames):
+            keep[frames] = _are_kept(index, chunk.names[frames], known)
+        if keep.any():
+            columns = (chunk.positions, chunk.starts, chunk.ends, chunk.names, chunk.categories)
+            more = (chunk.self_times, kind, chunk.lanes)
+            parts.append(tuple(column[keep] for column in (*columns, *more)))
+    none = np.empty(0, np.int64)
+    gathered = [np.concatenate(part) for part in zip(*parts)] if parts else [none] * 8
+    return HostSlices(scope.source or 0, index, *gathered)
+
+
+def _are_kept(index: Index, names: AnyArray, known: dict[int, bool]) -> AnyArray:
+    """Return which names of Python functions rules ask for; `known` keeps those that were looked at."""
+    numbers, which = np.unique(names, return_inverse=True)
+    for number in numbers.tolist():
+        if number not in known:
+            name = index.string(number)
+            known[number] = LOADER.search(name) is not None or POLLS.search(name) is not None
+    return np.array([known[number] for number in numbers.tolist()], np.bool_)[which]

@@ -1,0 +1,502 @@
+"""The call tree of a scope: which names lie in which, how often, how long; from the top or from the bottom.
+
+A node is a path of names: all slices that lie in slices of those names, in that order, whatever the lane. Its
+*total* is the time of these slices, its *self* the part of it that no slice of the tree inside them takes,
+its *calls* their number; times are cut to the range of the scope. Annotations on a device's lanes are left
+out: each repeats one of the host's, and lasts from its first work to its last, idle time included. What the
+host's own annotation launched stands below it in the tree by launch. The profiler's own notes (lanes of no
+process) are left out too. The steps of the profiler are one name.
+
+From the bottom a node is a path from a name to its callers. Its self time is that of the name when called so,
+its total likewise; a name that lies in itself counts once, by its outermost slice.
+
+By launch a tree holds what device work was launched by: the host's stack at the launch call, then the name of
+the work, whose whole time counts for all above it. The calls of a node of the host are those that launched
+something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from ...base.arrays import I64, AnyArray, add_at, added_upwards, sum_of
+from ...base.kineto import STEP
+from ...base.safe_text import safe
+from ...index.format import NONE
+from ...query.groups import Groups, Labels, concatenated
+from ..frame.frame import Frame
+from ..frame.frame_columns import work_of
+from ..frame.schema import Column, TableSchema
+from ..frame.scope import Chunk, Scope, rows_around
+from ..frame.table import Table, Tables
+from ..frame.table_rows import Values
+
+if TYPE_CHECKING:
+    from ...index.store import Index
+
+TreeRoots: TypeAlias = Literal["all", "thread", "launch"]
+ROOT = -1
+OUTSIDE = -2
+MOST_ADDED = 1_000_000
+"""Callers are listed until so many nodes were looked at, five times those of large real traces: a chain of n
+has n²/2."""
+FROM_BOTTOM = ", from the bottom"
+UNKNOWN_LAUNCH = "(no launch known)"
+TREE = TableSchema(
+    "tree",
+    "Call tree",
+    (
+        Column("name", "name", "text", is_name=True),
+        Column("total_ns", "total", "ns"),
+        Column("share", "share", "share"),
+        Column("self_ns", "self", "ns"),
+        Column("calls", "calls", "count"),
+        Column("depth", "depth", "count", detail=True),
+        Column("node", "node", "id", detail=True),
+        Column("parent", "parent", "id", detail=True),
+    ),
+    keys=("node",),
+    chief=("name", "total_ns", "self_ns", "calls"),
+)
+
+
+_NUMBERED = re.compile(rf"^{STEP}#\d+")
+
+
+def name_in_tree(name: str) -> str:
+    """Return the name of the node that a slice belongs to: its own, the profiler's steps without number."""
+    return _NUMBERED.sub(f"{STEP}#*", name)
+
+
+@dataclass(frozen=True, eq=False)
+class CallTree:
+    """Nodes as columns of equal length, each behind its parent; `parents` are places here, ROOT for none.
+
+    `longest` is the longest slice of a node and `positions` and `sources` say which that is.
+    """
+
+    names: AnyArray  # places in `texts`
+    texts: tuple[str, ...]
+    parents: I64
+    total: I64
+    own: I64
+    calls: I64
+    longest: I64
+    positions: I64
+    sources: I64
+    levels: int = 0  # how many callers of each are listed, where not all are; else 0
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def nested(self) -> AnyArray:
+        nested, depths = np.zeros(len(self), np.bool_), depths_of(self.parents).tolist()
+        names, path, counts = self.names.tolist(), list[int](), Counter[int]()
+        for node in self.order().tolist():
+            while len(path) > depths[node]:
+                counts[path.pop()] -= 1
+            nested[node] = counts[names[node]] > 0
+            path.append(names[node])
+            counts[names[node]] += 1
+        return nested
+
+    def order(self) -> I64:
+        """Return the nodes depth first, of those beside each other the greatest total first, then by name."""
+        texts = np.array(self.texts, object)[self.names] if len(self) else np.empty(0, object)
+        rank = np.argsort(np.argsort(texts.astype(str), kind="stable"), kind="stable")
+        return depth_first(self.parents, np.lexsort((rank, -self.own, -self.total, self.parents)))
+
+    def largest(self, count: int) -> AnyArray:
+        """Return the `count` nodes with the greatest totals; the nodes above a node are always among them."""
+        chosen = np.zeros(len(self), np.bool_)
+        # Parents come first and have no smaller total: a stable sort takes them first.
+        chosen[np.argsort(-self.total, kind="stable")[:count]] = True
+        return chosen
+
+
+def depths_of(parents: I64) -> I64:
+    """Return how many lie above each, by the one right above it; -1 for none."""
+    cursor = parents.copy()
+    levels = (cursor >= 0).astype(np.int64)
+    while (inner := cursor >= 0).any():  # each step goes twice as far up as the one before
+        levels[inner] += levels[cursor[inner]]
+        cursor[inner] = cursor[cursor[inner]]
+    return levels
+
+
+def depth_first(parents: I64, siblings: I64) -> I64:
+    """Return nodes depth first: those of one parent as in `siblings`, which are ordered by parent."""
+    begins = np.append(np.searchsorted(parents[siblings], np.arange(-1, len(parents))), len(parents))
+    ordered: list[int] = []
+    todo = siblings[begins[0] : begins[1]][::-1].tolist()
+    while todo:
+        node = todo.pop()
+        ordered.append(node)
+        todo.extend(siblings[begins[node + 1] : begins[node + 2]][::-1].tolist())
+    return np.array(ordered, np.int64)
+
+
+@dataclass(eq=False)
+class TreeBuilder:
+    """Collects nodes by path, and what belongs to each."""
+
+    labels: Labels = field(default_factory=Labels)
+    nodes: dict[tuple[int, int], int] = field(default_factory=dict)  # (parent, name) -> node
+    parts: list[tuple[I64, ...]] = field(default_factory=list)  # nodes, total, own, calls, longest, where
+
+    def node(self, parent: int, name: int) -> int:
+        """Return the node of a name below another node; a new one is added."""
+        return self.nodes.setdefault((parent, name), len(self.nodes))
+
+    def add(
+        self,
+        nodes: I64,
+        total: I64,
+        own: I64,
+        calls: I64,
+        positions: I64,
+        sources: int | I64,
+        longest: I64 | None = None,
+    ) -> None:
+        """Add slices to their nodes, columns of equal length, summed up by node at once."""
+        distinct, codes = np.unique(nodes, return_inverse=True)
+        groups = Groups(codes.astype(np.int64), len(distinct))
+        first = groups.longest(total if longest is None else longest)
+        most = (total if longest is None else longest)[first]
+        where = most, positions[first], np.broadcast_to(sources, len(nodes))[first]
+        self.parts.append((distinct, *map(groups.sums, (total, own, calls)), *where))
+
+    def add_nodes(self, nodes: I64, tree: CallTree, rows: I64, total: I64) -> None:
+        """Add nodes of another tree, of equal ones the first source's first, with totals of their own."""
+        order = np.argsort(tree.sources[rows], kind="stable")
+        rows = rows[order]
+        times = total[rows], tree.own[rows], tree.calls[rows]
+        self.add(nodes[order], *times, tree.positions[rows], tree.sources[rows], tree.longest[rows])
+
+    def tree(self) -> CallTree:
+        size = len(self.nodes)
+        columns = [concatenated(column) for column in zip(*self.parts)] or [np.empty(0, np.int64)] * 7
+        nodes, total, own, calls, longest, positions, sources = columns
+        groups = Groups(nodes, size)
+        at = groups.longest(longest)
+        some = groups.counts > 0
+        where = np.full((3, size), -1, np.int64)
+        if len(nodes):
+            where[:, some] = np.stack([longest, positions, sources])[:, at[some]]
+        keys = np.array(list(self.nodes), np.int64).reshape(-1, 2)
+        total, own, calls = map(groups.sums, (total, own, calls))
+        return CallTree(keys[:, 1], tuple(self.labels), keys[:, 0], total, own, calls, *where)
+
+
+def call_tree(scope: Scope, by: TreeRoots = "all") -> CallTree:
+    """Return the call tree of a scope: of all threads, of each thread, or by launch. Raises Cancelled."""
+    builder = TreeBuilder()
+    if by == "launch":
+        for part in work_of(scope).by("source"):
+            _add_launched(builder, part)
+        return builder.tree()
+    for source, lane, pieces in slices_by_lane(scope):
+        root = ROOT
+        if by == "thread":
+            own = scope.trace.lanes[lane]
+            root = builder.node(ROOT, int(builder.labels.codes([f"{own.process.title} · {own.title}"])[0]))
+        _add_lane(builder, scope.trace.indexes[source], source, pieces, root)
+    return builder.tree()
+
+
+def bottom_up(tree: CallTree, leaves_only: bool = False, only: int | None = None) -> CallTree:
+    """Return a tree from the bottom: each name, or one of `texts` alone, with its callers below it.
+
+    With `leaves_only` paths begin only at nodes without children, such as device work in a tree by launch.
+    """
+    is_parent = np.zeros(len(tree) + 1, np.bool_)
+    is_parent[tree.parents] = True
+    begun = tree.calls > 0
+    if leaves_only:
+        begun &= ~is_parent[: len(tree)]
+    if only is not None:
+        begun &= tree.names == only
+    builder = TreeBuilder(Labels(zip(tree.texts, range(len(tree.texts)))))
+    start = np.flatnonzero(begun)
+    total = np.where(tree.nested(), 0, tree.total)
+    cursor = start.copy()
+    above = np.full(len(start), ROOT, np.int64)
+    levels, added = 0, 0
+    while len(cursor) and added < MOST_ADDED:
+        levels, added = levels + 1, added + len(cursor)
+        nodes = _nodes_of(builder, above, tree.names[cursor])
+        builder.add_nodes(nodes, tree, start, total)
+        cursor = tree.parents[cursor]
+        go_on = cursor >= 0
+        start, cursor, above = start[go_on], cursor[go_on], nodes[go_on]
+    return replace(builder.tree(), levels=levels if len(cursor) else 0)
+
+
+def below(tree: CallTree, only: int) -> CallTree:
+    """Return a tree of one of `texts`: its outermost nodes, and what lies in them, merged."""
+    builder = TreeBuilder(Labels(zip(tree.texts, range(len(tree.texts)))))
+    depths, nodes = depths_of(tree.parents), np.full(len(tree), OUTSIDE, np.int64)
+    for depth in range(int(depths.max(initial=-1)) + 1):
+        rows = np.flatnonzero(depths == depth)
+        above = np.where(tree.parents[rows] >= 0, nodes[tree.parents[rows]], OUTSIDE)
+        begins = (above == OUTSIDE) & (tree.names[rows] == only)
+        is_inside = begins | (above != OUTSIDE)
+        rows, above = rows[is_inside], np.where(begins, ROOT, above)[is_inside]
+        nodes[rows] = _nodes_of(builder, above, tree.names[rows])
+    inside = np.flatnonzero(nodes >= 0)
+    builder.add_nodes(nodes[inside], tree, inside, tree.total)
+    return builder.tree()
+
+
+def sandwich(table: Table, parents: I64, name: str) -> tuple[Table, Table]:
+    """Return what calls a name and what it calls, merged over all of a table of a tree from the top: two
+    tables that both begin with the name, its callers below it in the first, its callees in the second.
+    `parents` are the rows around each, ROOT for none.
+    """
+    labels = Labels()
+    names = labels.codes(table.texts("name"))
+    total, own, calls = (table.numbers(key) for key in ("total_ns", "self_ns", "calls"))
+    if table.positions is None or table.sources is None:
+        raise ValueError("a table of a tree leads to slices")
+    times = total, own, calls, total
+    tree = CallTree(names, tuple(labels), parents, *times, table.positions, table.sources)
+    whole, only = int(table.totals["self_ns"]), labels[name]
+    callers, callees = bottom_up(tree, only=only), below(tree, only)
+    return (
+        _listed(callers, whole, f"Callers of {name}", table.scope),
+        _listed(callees, whole, f"Callees of {name}", table.scope),
+    )
+
+
+def analyse_tree(
+    scope: Scope, by: TreeRoots = "all", bottom_up: bool = False, limit: int | None = None
+) -> Tables:
+    """Return the call tree of a scope, depth first, of `limit` nodes the largest ones."""
+    return Tables(scope.text, scope.origin, {"tree": lambda: tree_table(scope, by, bottom_up, limit)})
+
+
+def tree_table(
+    scope: Scope, by: TreeRoots = "all", from_bottom: bool = False, limit: int | None = None
+) -> Table:
+    """Return the call tree as a table, depth first; `node` and `parent` say which row lies in which."""
+    tree = call_tree(scope, by)
+    whole = sum_of(tree.own)
+    if from_bottom:
+        tree = bottom_up(tree, leaves_only=by == "launch")
+    title = {"all": "Call tree", "thread": "Call tree by thread", "launch": "Device time by launch"}[by]
+    return _listed(tree, whole, title + (FROM_BOTTOM if from_bottom else ""), scope.text, limit)
+
+
+def _listed(tree: CallTree, whole: int, title: str, scope: str, limit: int | None = None) -> Table:
+    """Return a tree as a table, depth first, with shares of `whole` ns."""
+    order = tree.order()
+    notes: tuple[str, ...] = ()
+    if limit is not None and len(tree) > limit:
+        order = order[tree.largest(limit)[order]]
+        notes = (f"the {limit:,} nodes with most time, of {len(tree):,}",)
+    if tree.levels:
+        notes += (f"callers above the first {tree.levels - 1:,} are left out: there are too many",)
+    shares = tree.total[order] / whole if whole else np.zeros(len(order))
+    data: dict[str, Values] = {
+        "name": [tree.texts[name] for name in tree.names[order].tolist()],
+        "total_ns": tree.total[order],
+        "share": shares,
+        "self_ns": tree.own[order],
+        "calls": tree.calls[order],
+        "depth": depths_of(tree.parents)[order],
+        "node": order,
+        "parent": tree.parents[order],
+    }
+    return Table.from_arrays(
+        replace(TREE, title=title),
+        scope,
+        data,
+        totals={"self_ns": whole, "nodes": len(tree)},
+        notes=notes,
+        positions=tree.positions[order],
+        sources=np.maximum(tree.sources[order], 0),
+    )
+
+
+def largest_rows(table: Table, count: int) -> Table:
+    """Return the rows of a table of a tree with the greatest totals, with all that is above them."""
+    if len(table) <= count:
+        return table
+    rows = np.sort(np.lexsort((table.numbers("depth"), -table.numbers("total_ns")))[:count])
+    note = f"the {count:,} nodes with most time, of {len(table):,}"
+    return replace(table.take(rows), notes=(*table.notes, note))
+
+
+def indented(table: Table) -> Table:
+    """Return a table of a tree for people: short names, each two characters to the right of its parent's."""
+    forms = table.short_forms.get("name", {})
+    names = [
+        "  " * depth + (forms.get(name) or name)
+        for name, depth in zip(table.texts("name"), table.numbers("depth").tolist())
+    ]
+    columns = tuple(replace(column, is_name=False) for column in table.columns)
+    return replace(table, columns=columns, data={**table.data, "name": names})
+
+
+DEEPEST_FOLDED = 500
+
+
+def folded_lines(tables: Tables) -> Iterator[str]:
+    """Yield a table of a tree as folded stacks, for speedscope and flamegraph.pl: a path, and its self ns. A
+    line names every call above it, so that their lengths would grow with the square of the depth: what lies
+    deeper than DEEPEST_FOLDED calls is one frame, which says so.
+    """
+    table = tables["tree"]
+    nodes, parents, own = (table.numbers(key).tolist() for key in ("node", "parent", "self_ns"))
+    left = dict(zip(nodes, own))
+    if FROM_BOTTOM in table.title:
+        # There a node has the time of all paths through it; its own is what its callers lack.
+        for parent, ns in zip(parents, own):
+            if parent != ROOT:
+                left[parent] -= ns
+    paths: dict[int, str] = {}
+    depths = table.numbers("depth").tolist()
+    deeper = dict[int, int]()
+    shallow: dict[int, int] = {}  # the deepest call above a node that has a path of its own
+    for node, parent, depth in zip(nodes, parents, depths):
+        shallow[node] = node if depth < DEEPEST_FOLDED else shallow[parent]
+        if depth >= DEEPEST_FOLDED and left[node] > 0:
+            deeper[shallow[node]] = deeper.get(shallow[node], 0) + left[node]
+    for name, node, parent, depth in zip(table.texts("name"), nodes, parents, depths):
+        if depth >= DEEPEST_FOLDED:
+            continue
+        text = safe(name).replace(";", ":").strip() or "(no name)"
+        paths[node] = f"{paths[parent]};{text}" if parent in paths else text
+        if left[node] > 0:
+            yield f"{paths[node]} {left[node]}\n"
+        if node in deeper:
+            yield f"{paths[node]};(deeper than {DEEPEST_FOLDED} calls) {deeper[node]}\n"
+
+
+def slices_by_lane(scope: Scope, everything: bool = False) -> Iterator[tuple[int, int, list[Chunk]]]:
+    """Yield (source, place of the lane, its slices in pieces); `everything`: also the profiler's own notes
+    and the annotations on devices' lanes.
+
+    The slices of a lane follow each other in the chunks of a scope.
+    """
+    aside = {lane.index for lane in scope.trace.lanes if lane.process.aside and not everything}
+    source, lane, pieces = -1, -1, list[Chunk]()
+    for whole in scope.chunks():
+        chunk = whole if everything else whole.take(~whole.is_device_annotation)
+        if not len(chunk):
+            continue
+        edges = [0, *(np.flatnonzero(np.diff(chunk.lanes)) + 1).tolist(), len(chunk)]
+        for begin, end in pairwise(edges):
+            own = int(chunk.lanes[begin])
+            if own in aside:
+                continue
+            if (chunk.source, own) != (source, lane):
+                if pieces:
+                    yield source, lane, pieces
+                source, lane, pieces = chunk.source, own, []
+            pieces.append(chunk.take(np.arange(begin, end)))
+    if pieces:
+        yield source, lane, pieces
+
+
+# -- inner ------------------------------------------------------------------------------------------------
+
+
+def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[Chunk], root: int) -> None:
+    positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
+    starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
+    names = builder.labels.of_slices(index, positions, name_in_tree)
+    around = rows_around(index, positions)
+    own = own_times(starts, ends, around)
+    nodes = paths_of(builder, names, around, root)
+    builder.add(nodes, ends - starts, own, np.ones(len(nodes), np.int64), positions, source)
+    if root != ROOT:
+        top = around < 0
+        duration = sum_of((ends - starts)[top])
+        longest = int(np.argmax(np.where(top, ends - starts, -1)))
+        one = np.array([duration], np.int64)
+        zero = np.zeros(1, np.int64)
+        builder.add(np.array([root]), one, zero, zero, positions[[longest]], source)
+
+
+def own_times(starts: I64, ends: I64, around: I64) -> I64:
+    """Return the time of each slice without that of these slices inside it."""
+    durations = ends - starts
+    inner = np.flatnonzero(around >= 0)
+    inside = Groups(around[inner], len(starts)).sums(durations[inner])
+    order = inner[np.lexsort((starts[inner], around[inner]))]
+    same = around[order[1:]] == around[order[:-1]]
+    overlapping = np.unique(around[order[1:]][same & (starts[order[1:]] < ends[order[:-1]])])
+    if len(overlapping):
+        some = inner[np.isin(around[inner], overlapping)]
+        groups = Groups(np.searchsorted(overlapping, around[some]), len(overlapping))
+        inside[overlapping] = groups.covered(starts[some], ends[some])
+    own: I64 = durations - inside
+    return own
+
+
+def paths_of(builder: TreeBuilder, names: I64, around: I64, root: int) -> I64:
+    """Return the node of each slice, level by level from the top; slices of one path share a node."""
+    levels = depths_of(around)
+    nodes = np.full(len(names), root, np.int64)
+    order = np.argsort(levels, kind="stable")
+    bounds = np.searchsorted(levels[order], np.arange(int(levels.max(initial=0)) + 2))
+    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
+        some = order[begin:end]
+        above = np.where(around[some] >= 0, nodes[around[some]], root)
+        nodes[some] = _nodes_of(builder, above, names[some])
+    return nodes
+
+
+def _nodes_of(builder: TreeBuilder, above: I64, names: AnyArray) -> I64:
+    """Return the nodes of names below nodes; each distinct pair is looked up once."""
+    width = len(builder.labels) + 1
+    pairs, which = np.unique((above + 1) * width + names, return_inverse=True)
+    keys = zip((pairs // width - 1).tolist(), (pairs % width).tolist())
+    return np.array([builder.node(parent, name) for parent, name in keys], np.int64)[which]
+
+
+def _add_launched(builder: TreeBuilder, work: Frame) -> None:
+    """Add the device work of a source below what launched it; work without a known launch below one name."""
+    index, source, launch = work.index, work.source_number, work.launched
+    positions, durations = work.position.astype(np.int64), work.dur
+    is_known = launch >= 0
+    stack = with_ancestors(index, np.unique(launch[is_known]))
+    around = rows_around(index, stack)
+    nodes = paths_of(builder, builder.labels.of_slices(index, stack, name_in_tree), around, ROOT)
+    calls = np.searchsorted(stack, launch[is_known])
+    above = np.full(len(positions), ROOT, np.int64)
+    above[is_known] = nodes[calls]
+    if not is_known.all():
+        above[~is_known] = builder.node(ROOT, int(builder.labels.codes([UNKNOWN_LAUNCH])[0]))
+    leaves = _nodes_of(builder, above, builder.labels.of_slices(index, positions, name_in_tree))
+    builder.add(leaves, durations, durations, np.ones(len(positions), np.int64), positions, source)
+
+    # The time of work counts for every slice around its launch.
+    spent = np.zeros(len(stack), np.int64)
+    add_at(spent, calls, durations[is_known])
+    if len(stack):
+        spent = added_upwards(spent, around)
+        builder.add(nodes, spent, np.zeros_like(spent), np.ones_like(spent), stack, source)
+    if not is_known.all():
+        zero = np.zeros(int(np.count_nonzero(~is_known)), np.int64)
+        builder.add(above[~is_known], durations[~is_known], zero, zero, positions[~is_known], source)
+
+
+def with_ancestors(index: Index, positions: I64) -> I64:
+    """Return positions with those of all slices around them, ascending."""
+    parents = index.column("slices.parent")
+    members = [positions]
+    current = positions
+    while len(current):
+        above = parents[current].astype(np.int64)
+        current = np.unique(above[above != NONE])
+        members.append(current)
+    return np.unique(np.concatenate(members))

@@ -1,0 +1,260 @@
+"""The critical path of a window: from its end back along what released each point, without holes or overlap.
+
+The path runs through device work, and along the threads of the host through the innermost slice of each
+moment. Between two points that do not touch lies what took the time: the delay of a launch, the wait in a
+queue, the return of a call that waited.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...base.arrays import I64, U8, AnyArray
+from ...base.errors import UsageError
+from ...base.kineto import STEP
+from ...query.cells import ragged
+from ...query.lookup import lanes_of
+from ..frame.frame_columns import NEVER
+from ..host.op_events import ANNOTATION
+from .path_graph import PathGraph
+from .path_points import COLLECTIVE, LAUNCH, SYNC, THREAD, HostThread
+
+KINDS = (
+    *("host", "host_idle", "launch_delay", "queue_wait", "kernel", "copy", "communication"),
+    *("wait_for_rank", "sync_return"),
+)
+"""What a segment of the path is; idle is a thread in which nothing runs but what marks the step."""
+(HOST, IDLE, LAUNCH_DELAY, QUEUE_WAIT, KERNEL, COPY, COMMUNICATION, WAIT_FOR_RANK, SYNC_RETURN) = range(
+    len(KINDS)
+)
+OF_TYPE = (KERNEL, COMMUNICATION, COPY)
+"""The kind of device work by its type; what has none is a kernel."""
+CHECKED = 1 << 14
+"""Segments between two looks at whether the answer is still wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """The n segments of a path by time (trace time, ns), each with the slice that it is part of."""
+
+    starts: I64
+    ends: I64
+    kinds: U8
+    via: U8  # what released its start, as in path_graph.VIA
+    inferred: AnyArray
+    sources: I64
+    positions: I64  # -1 for none
+    lanes: I64  # places in Trace.lanes
+    rows: I64  # of device work in the graph, -1 for the host
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def durations(self) -> I64:
+        return self.ends - self.starts
+
+
+@dataclass
+class _Walk:
+    """The walk so far, from the end: segments of device work and between points, spans of threads."""
+
+    graph: PathGraph
+    segments: list[tuple[int, int, int, int, int, int, bool]] = field(default_factory=list)
+    """(start, end, kind, row of the work or -1, position of a call or -1, via, inferred)"""
+    spans: list[tuple[int, int, int, int, bool]] = field(default_factory=list)
+    """(thread, start, end, via, inferred)"""
+
+    def run(self, thread: int, row: int, time: int) -> None:
+        """Walk back from a thread, or where that is -1 from a row of device work, to the window's start."""
+        graph, (low, _) = self.graph, self.graph.window
+        of_type = np.array([*OF_TYPE, *[KERNEL] * (256 - len(OF_TYPE))], np.uint8)
+        columns = (graph.work.start, graph.work.end, of_type[graph.work.type])
+        starts, ends, kinds = (column.tolist() for column in columns)
+        via, by, at, inferred = (
+            values.tolist() for values in (graph.via, graph.by, graph.at, graph.inferred)
+        )
+        until, last = graph.until.tolist(), graph.last.tolist()
+        points = [
+            tuple(values.tolist() for values in (p.times, p.via, p.by, p.at, p.positions, p.inferred))
+            for p in graph.points
+        ]
+        seen: set[tuple[int, int]] = set()  # points at `time`: none is gone through twice
+        now = time
+        while time > low:
+            if len(self.segments) + len(self.spans) & (CHECKED - 1) == 0:
+                graph.scope.check()
+            if time < now:
+                now = time
+                seen.clear()
+            if thread >= 0:
+                own = points[thread]
+                number = bisect_right(own[0], time) - 1
+                while number >= 0 and own[0][number] == time and (thread, number) in seen:
+                    number -= 1
+                begin = max(own[0][number], low) if number >= 0 else low
+                code, guess = (own[1][number], own[5][number]) if number >= 0 else (0, False)
+                self.span(thread, begin, time, code, guess)
+                time = begin
+                if number < 0 or begin == low:
+                    return
+                seen.add((thread, number))
+                time = max(own[3][number], low)
+                if code == SYNC:
+                    row = own[2][number]
+                    self.segment(time, begin, SYNC_RETURN, row, own[4][number], code, guess)
+                    thread = -1
+                else:
+                    self.span(thread, time, begin, code, guess)
+                    thread = own[2][number]
+                continue
+            end, start = min(ends[row], time), starts[row]
+            if start < until[row] < end and last[row] >= 0:
+                self.segment(until[row], end, kinds[row], row, -1, COLLECTIVE, False)
+                time, row = until[row], last[row]
+                start = min(starts[row], time)
+            elif start < until[row] and last[row] < 0:
+                # The window may end before the last rank comes.
+                come = min(until[row], end)
+                self.segment(come, end, kinds[row], row, -1, COLLECTIVE, False)
+                self.segment(start, come, WAIT_FOR_RANK, row, -1, via[row], inferred[row])
+            else:
+                self.segment(start, end, kinds[row], row, -1, via[row], inferred[row])
+            kind = LAUNCH_DELAY if via[row] == LAUNCH else QUEUE_WAIT
+            time = max(at[row], low) if via[row] else low
+            self.segment(time, start, kind, row, -1, via[row], inferred[row])
+            thread, row = (by[row], -1) if via[row] == LAUNCH else (-1, by[row])
+
+    def segment(
+        self, start: int, end: int, kind: int, row: int, position: int, via: int, inferred: bool
+    ) -> None:
+        if end > start:
+            self.segments.append((start, end, kind, row, position, via, inferred))
+
+    def span(self, thread: int, start: int, end: int, via: int, inferred: bool) -> None:
+        if end > start:
+            self.spans.append((thread, start, end, via, inferred))
+
+
+@dataclass(frozen=True, eq=False)
+class PathEnd:
+    """Where a path ends, and what else could end its window: device work, and a thread at a time."""
+
+    thread: int  # -1: device work
+    row: int  # -1: a thread
+    time: int
+    rows: I64
+    host: int  # -1: none
+    host_time: int
+
+
+def walked(graph: PathGraph, end: PathEnd) -> Segments:
+    """Return the critical path of a graph's window back from its end. Raises Cancelled."""
+    walk = _Walk(graph)
+    if max(end.thread, end.row) >= 0:
+        walk.run(end.thread, end.row, end.time)
+    parts = [_device_segments(graph, walk)]
+    for number in sorted({span[0] for span in walk.spans}):
+        parts.append(_host_segments(graph, number, walk))
+    columns = [np.concatenate(column) for column in zip(*parts)]
+    order = np.argsort(columns[0], kind="stable")
+    return Segments(*(column[order] for column in columns))
+
+
+def path_end(graph: PathGraph, rank: int | None = None) -> PathEnd:
+    """Return where the path of a window ends: over several ranks at the one that ends last, or that given.
+
+    Of a step that is its mark on the host or the last work that it launched; else the work that is still
+    running at the window's end, else the thread that goes on longest. UsageError for an unknown rank.
+    """
+    work, scope, (_, high) = graph.work, graph.scope, graph.window
+    source = None if rank is None else _source_of(graph, rank)
+    own = np.ones(len(work), np.bool_) if source is None else work.source == source
+    threads = [at for at, one in enumerate(graph.threads) if source in (None, one.source)]
+    if scope.work is not None:
+        chosen = [scope.work.chosen.get(at, np.empty(0)) for at in range(len(scope.trace.indexes))]
+        of_step = work.from_parts(lambda part: np.isin(part.position, chosen[part.source_number]))
+        own &= of_step.astype(np.bool_)  # numbers where there is no work
+    reach = [_reach(graph.threads[at], scope.range[1] if scope.range else high) for at in threads]
+    best = max(zip(reach, [-at for at in threads]), default=None)
+    host, host_time = (-1, NEVER) if best is None else (-best[1], best[0][0])
+    rows = np.flatnonzero(own)
+    device = int(work.end[rows].max(initial=NEVER))
+    last = max(host_time, device)
+    time = high if source is None else last
+    if last == NEVER:
+        return PathEnd(-1, -1, graph.window[0], rows, -1, NEVER)
+    if device < host_time:
+        return PathEnd(host, -1, time, rows, host, host_time)
+    there = rows[work.end[rows] == device]  # which an annotation may outlast
+    return PathEnd(-1, int(there[np.argmin(graph.ids[there])]), min(time, device), rows, host, host_time)
+
+
+def _reach(thread: HostThread, until: int) -> tuple[int, tuple[bool, int]]:
+    """Return (until when a thread has slices, whether one ends right then and how much is done in it)."""
+    ends = np.minimum(thread.ends, until)
+    last = int(ends.max(initial=NEVER))
+    rows = np.flatnonzero(ends == last)
+    exact = bool((thread.index.duration(thread.positions[rows]) == last - thread.starts[rows]).any())
+    return last, (exact, thread.activity.length)
+
+
+def _source_of(graph: PathGraph, rank: int) -> int:
+    sources = {graph.scope.trace.rank(source): source for source in graph.scope.sources}
+    if rank not in sources:
+        known = ", ".join(str(one) for one in sources if one is not None) or "none"
+        raise UsageError(f"there is no rank {rank}; there are {known}")
+    return sources[rank]
+
+
+def _device_segments(graph: PathGraph, walk: _Walk) -> tuple[AnyArray, ...]:
+    """Return the columns of the segments that are not along a thread."""
+    columns = np.array(walk.segments, np.int64).reshape(-1, 7).T
+    starts, ends, kinds, rows, calls, via, inferred = columns
+    is_call = calls >= 0
+    positions = np.where(is_call, calls, graph.work.position[rows].astype(np.int64)) if len(rows) else rows
+    sources = graph.work.source[rows] if len(rows) else rows
+    lanes = _lanes(graph, sources, positions)
+    return (
+        starts, ends, kinds.astype(np.uint8), via.astype(np.uint8), inferred.astype(np.bool_), sources,
+        positions, lanes, np.where(is_call, -1, rows),
+    )  # fmt: skip
+
+
+def _lanes(graph: PathGraph, sources: I64, positions: I64) -> I64:
+    lanes, bases = np.zeros(len(positions), np.int64), graph.scope.trace.lane_bases
+    for source in np.unique(sources).tolist():
+        own = sources == source
+        lanes[own] = lanes_of(graph.scope.trace.indexes[source], positions[own]) + bases[source]
+    return lanes
+
+
+def _host_segments(graph: PathGraph, number: int, walk: _Walk) -> tuple[AnyArray, ...]:
+    """Return the columns of what a thread did in its spans: the innermost slice of each moment."""
+    thread = graph.threads[number]
+    mine = [span[1:] for span in walk.spans if span[0] == number]
+    begins, ends, via, inferred = np.array(mine, np.int64).reshape(-1, 4).T
+    times, rows = thread.innermost
+    times = np.concatenate([[NEVER], times, [np.iinfo(np.int64).max]])
+    rows = np.concatenate([[-1], rows, [-1]])
+    pieces, _ = ragged(np.searchsorted(times, begins, "right") - 1, np.searchsorted(times, ends))
+    counts = np.searchsorted(times, ends) - np.searchsorted(times, begins, "right") + 1
+    of = np.repeat(np.arange(len(mine)), counts)
+    starts, stops = np.maximum(times[pieces], begins[of]), np.minimum(times[pieces + 1], ends[of])
+    is_first = starts == begins[of]
+    row = rows[pieces]
+    positions = np.where(row >= 0, thread.positions[row], -1) if len(thread.positions) else row
+    kinds = np.where(row < 0, IDLE, HOST).astype(np.uint8)
+    if len(thread.positions):
+        marks = np.array(thread.index.string_numbers(STEP, prefix=True), np.uint32)
+        names = thread.index.column("slices.name")[thread.positions]
+        is_mark = (thread.kinds == ANNOTATION) & np.isin(names, marks)
+        kinds[(row >= 0) & is_mark[row]] = IDLE
+    return (
+        starts, stops, kinds, np.where(is_first, via[of], THREAD).astype(np.uint8),
+        is_first & (inferred[of] != 0), np.full(len(row), thread.source), positions,
+        np.full(len(row), thread.lane), np.full(len(row), -1),
+    )  # fmt: skip
