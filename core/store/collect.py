@@ -31,6 +31,7 @@ from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..read.source import Source, open_source
 from ..read.urls import is_url
+from ..tables.compare.comparable import losses_of, working_devices
 from ..tables.device.kernels import kernels
 from ..tables.findings.forms import findings_object
 from ..tables.findings.judge import findings
@@ -121,6 +122,8 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
         "span": list(span),
         "origin_ns": trace.span[0],
         "devices": asdict(RankDevices.of(work)),
+        "lacks": losses_of(scope, 0),
+        "working_devices": working_devices(scope),
         "level": level,
         "groups": [
             [group.name, group.description, [[run.start, run.stop, run.step] for run in group.runs]]

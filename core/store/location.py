@@ -209,7 +209,7 @@ def _remove_unlocked(folder: int, name: str) -> None:
 
 
 MANIFEST_NAME = "tracelane-store.json"
-FORMAT, VERSION = "tracelane capture store", 4
+FORMAT, VERSION = "tracelane capture store", 5
 RANKS, GROUPS, INDEXES = "ranks", "groups", "indexes"
 GROUP_SIZE = 64
 MOST_STORE_MANIFEST = 64 << 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ..base.errors import UsageError
 from ..base.short_names import comparable_name, short_names
 from ..query.groups import Groups, Labels
 from ..query.views import SliceId
+from ..tables.compare.comparable import UNOPENED, Loss, Need, Recorded, recorded_in
 from ..tables.compare.summary import CADENCE, SCHEMAS, Summary, numbered, summed
 from ..tables.findings.device import awaited_rank
 from ..tables.findings.facts import share
@@ -213,7 +214,31 @@ def summary_of_store(store: CaptureStore) -> Summary:
         **{name: Table.from_rows(SCHEMAS[name], store.scope, []) for name in ("ops", "categories")},
         "steps": _median_steps(store, steps),
     }
-    return Summary(store.title, store.scope, {metric.name: metric for metric in metrics}, tables)
+    by_name = {metric.name: metric for metric in metrics}
+    return Summary(store.title, store.scope, by_name, tables, recorded=recorded_of_store(store))
+
+
+def recorded_of_store(store: CaptureStore) -> Recorded:
+    """Return what the recordings of all ranks hold and lack, as of their traces; ranks that could not be read
+    when they were collected are missing as a whole.
+    """
+    files, devices = len(store.ranks) + len(store.unreadable), 0
+    losses = [Loss(UNOPENED, "all", 1, 1) for _ in store.unreadable]
+    for rank in store.ranks:
+        try:
+            losses += map(_loss, rank.facts["lacks"])
+            devices += int(rank.facts["working_devices"])
+        except (KeyError, TypeError, ValueError):
+            raise rank.shelf.damaged(f"what the recording of {rank.title} lacks is not said") from None
+    return recorded_in(losses, files, devices)
+
+
+def _loss(row: Any) -> Loss:
+    """Return what a store says that a rank lacks. Raises TypeError, ValueError where it says nothing."""
+    trouble, need, missing, total = row
+    if need not in get_args(Need):
+        raise ValueError(f"{need!r} is nothing that a metric needs")
+    return Loss(str(trouble), need, int(missing), int(total))
 
 
 def _median_steps(store: CaptureStore, table: Table) -> Table:

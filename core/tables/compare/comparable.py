@@ -83,22 +83,49 @@ def needs_of(metric: str) -> Need:
     return "host"
 
 
+class Loss(NamedTuple):
+    """What one file lacks: `missing` of `total`."""
+
+    trouble: str
+    need: Need
+    missing: int
+    total: int
+
+
 def recorded(scope: Scope) -> Recorded:
     """Return what the recording of a scope's sources holds and lacks."""
-    counts: dict[tuple[str, Need], tuple[int, int]] = {}
-    for source in scope.sources:
-        scope.check()
-        for trouble, need, count, total in _lacks_of_source(scope, source):
-            before, of = counts.get((trouble, need), (0, 0))
-            counts[trouble, need] = before + count, of + total
-    files = len(scope.sources)
-    lacks = tuple(
-        Lack(trouble, need, count, total, _text(trouble, count, total, files))
-        for (trouble, need), (count, total) in counts.items()
-        if trouble != "unreadable" or count > LEAST_UNREAD * total
-    )
+    losses = [loss for source in scope.sources for loss in losses_of(scope, source)]
+    return recorded_in(losses, len(scope.sources), working_devices(scope))
+
+
+def working_devices(scope: Scope) -> int:
+    """Return how many devices have work in the files of a scope."""
     whole = replace(scope, range=None, work=None, where=None, lanes=None)
-    return Recorded(lacks, len(np.unique(work_of(whole).device_row)))
+    return len(np.unique(work_of(whole).device_row))
+
+
+def recorded_in(losses: Iterable[Loss], files: int, devices: int | None) -> Recorded:
+    """Return what a recording of some files holds and lacks, by what each of them lacks."""
+    counts: dict[tuple[str, Need], tuple[int, int]] = {}
+    for trouble, need, missing, total in losses:
+        before, of = counts.get((trouble, need), (0, 0))
+        counts[trouble, need] = before + missing, of + total
+    lacks = tuple(
+        Lack(trouble, need, missing, total, _text(trouble, missing, total, files))
+        for (trouble, need), (missing, total) in counts.items()
+        if trouble != "unreadable" or missing > LEAST_UNREAD * total
+    )
+    return Recorded(lacks, devices)
+
+
+def losses_of(scope: Scope, source: int) -> list[Loss]:
+    """Return what a source of a scope lacks. Raises Cancelled."""
+    scope.check()
+    return [Loss(*one) for one in _lacks_of_source(scope, source)]
+
+
+UNOPENED: Final = "unopened"
+"""The trouble of a file that could not be read at all."""
 
 
 def _lacks_of_source(scope: Scope, source: int) -> Iterable[tuple[str, Need, int, int]]:
@@ -139,6 +166,8 @@ def _text(trouble: str, count: int, total: int, files: int) -> str:
         return "holds no events" if whole else f"holds no events in {format_count(count)} of {files} files"
     if trouble == "truncated":
         return "is cut off or damaged"
+    if trouble == UNOPENED:
+        return f"lacks {format_count(count)} of {files} files, which could not be read"
     what = {
         "unreadable": ("event cannot be read", "events cannot be read"),
         "lost": ("launch has no device work", "launches have no device work"),
@@ -195,4 +224,8 @@ def _reason(need: Need, past: Side, now: Side) -> str:
 
 def _said_of(title: str, texts: Sequence[str]) -> str:
     """Return what a side lacks as a sentence: "b.json: 48 of 48 launches have no device work"."""
-    return f"{title} {texts[0]}" if texts[0].startswith(("is ", "holds ")) else f"{title}: {'; '.join(texts)}"
+    return (
+        f"{title} {texts[0]}"
+        if texts[0].startswith(("is ", "holds ", "lacks "))
+        else f"{title}: {'; '.join(texts)}"
+    )
