@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -187,14 +188,62 @@ def test_a_shell_completes(demo: Path) -> None:
     assert "plain,duration" in complete_help("tracelane slices trace.json --sort du", demo)
 
 
-def test_fish_gets_help_behind_a_tab(demo: Path) -> None:
-    """What fish inserts ends at a tab, behind which the help stands; click 8.4.0 writes lines for both."""
-    words = {"_TRACELANE_COMPLETE": "fish_complete", "COMP_WORDS": "tracelane ker", "COMP_CWORD": "ker"}
+def test_fish_gets_all_help_behind_a_tab(demo: Path) -> None:
+    """What fish inserts ends at a tab, behind which all help stands, with its commas, under any click."""
+    words = {
+        "_TRACELANE_COMPLETE": "fish_complete",
+        "COMP_WORDS": "tracelane info --fo",
+        "COMP_CWORD": "--fo",
+    }
     command = [sys.executable, "-m", "tracelane"]
     done = subprocess.run(
         command, env={**os.environ, **words}, cwd=demo, capture_output=True, encoding="utf-8", check=True
     )
-    assert re.match(r"plain(,kernels\t|\nkernels\n)List the device work", done.stdout)
+    assert "plain\t--force\tRead the trace again even if it has an index.\n" in done.stdout
+    words |= {"COMP_WORDS": "tracelane info --col", "COMP_CWORD": "--col"}
+    done = subprocess.run(
+        command, env={**os.environ, **words}, cwd=demo, capture_output=True, encoding="utf-8", check=True
+    )
+    assert re.search("^plain\t--color\t[^\t]*(auto: on a terminal)", done.stdout, re.MULTILINE)
+
+
+FISH_LINES = {
+    "tracelane kern": ["kernels"],
+    "tracelane info --forc": ["--force"],
+    "tracelane tra": ["trace.json"],
+    "tracelane info tra": ["trace.json"],
+    "tracelane help cache cl": ["clear"],
+    "tracelane kernels --where 'a\nb' --fo": ["--force", "--format"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish here")
+def test_fish_completes_with_our_script(demo: Path) -> None:
+    """fish runs the script without an error, and completes commands, options, files, and lines of two."""
+    script = subprocess.run(
+        [sys.executable, "-m", "tracelane", "completion", "fish"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    ).stdout
+    program = f"function tracelane; {sys.executable} -m tracelane $argv; end\n"
+    script = script.replace(" tracelane)", f" {sys.executable} -m tracelane)", 1)
+    asked = "".join(f'complete -C "{line}"; echo -- {number}\n' for number, line in enumerate(FISH_LINES))
+    (demo / "script.fish").write_text(program + script + asked, encoding="utf-8")
+    environment = {**os.environ, "HOME": str(demo), "XDG_CONFIG_HOME": str(demo)}
+    done = subprocess.run(
+        ["fish", "--no-config", "script.fish"],
+        env=environment,
+        cwd=demo,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stderr == ""
+    answers = re.split(r"^\d+\n", done.stdout.replace("-- ", ""), flags=re.MULTILINE)
+    names = [[line.split("\t")[0] for line in answer.splitlines()] for answer in answers]
+    assert dict(zip(FISH_LINES, names)) == FISH_LINES
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -224,12 +273,13 @@ def test_help_completes_names_of_commands(
     monkeypatch.setenv("COMP_CWORD", typed[-1] if shell == "fish" else str(len(typed) - 1))
     assert main([]) == 0
     answers = [line for line in capsys.readouterr().out.splitlines() if line]
-    if shell == "zsh" or (shell == "fish" and "plain" in answers):  # kind, word and help on a line each
+    if shell == "zsh":  # kind, word and help on a line each
         assert answers[::3] == ["plain"] * len(names)
         assert {*answers[1::3]} == names
     else:
         separator = "," if shell == "bash" else "\t"
-        assert {line.removeprefix("plain,").split(separator)[0] for line in answers} == names
+        kind = "plain," if shell == "bash" else "plain\t"
+        assert {line.removeprefix(kind).split(separator)[0] for line in answers} == names
 
 
 def test_the_manual_page_names_all(capsys: pytest.CaptureFixture[str]) -> None:

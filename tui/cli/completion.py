@@ -9,7 +9,12 @@ from importlib.metadata import version
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class, split_arg_string
+from click.shell_completion import (
+    CompletionItem,
+    ShellComplete,
+    get_completion_class,
+    split_arg_string,
+)
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.numbers import whole_number
@@ -22,13 +27,58 @@ VARIABLE = "_TRACELANE_COMPLETE"
 """What the shell's function sets when it asks for completions."""
 
 
+FISH = """\
+function %(complete_func)s
+    set -l words (commandline -cp | string collect)
+    set -l word (commandline -ct | string collect)
+    for line in (env %(complete_var)s=fish_complete COMP_WORDS=$words COMP_CWORD=$word %(prog_name)s)
+        set -l fields (string split -m 2 \\t -- $line)
+        switch $fields[1]
+            case dir
+                __fish_complete_directories $fields[2]
+            case file
+                __fish_complete_path $fields[2]
+            case plain
+                string join -- \\t $fields[2..]
+        end
+    end
+end
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
+"""
+
+
+class FishCompletion(ShellComplete):
+    """Completion for fish whose script and answers do not change with click's version: that of click 8.4.0
+    does not run, later ones cut help at a comma. A line has kind, word and help, with tabs between them.
+    """
+
+    name = "fish"
+    source_template = FISH
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """Return the words before the one to be completed, and that one, as fish has both."""
+        words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
+        incomplete = "".join(split_arg_string(os.environ.get("COMP_CWORD", ""))[:1])
+        if incomplete and words and words[-1] == incomplete:
+            words.pop()
+        return words, incomplete
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """Return a line of fish's answer."""
+        return "\t".join([item.type, str(item.value), *([" ".join(item.help.split())] if item.help else [])])
+
+
+def _completion_class(shell: str) -> type[ShellComplete] | None:
+    return FishCompletion if shell == FishCompletion.name else get_completion_class(shell)
+
+
 def run_completion(shell: str) -> None:
     commands = click.get_current_context().find_root().command
     assert isinstance(commands, click.Group)
     if shell == "man":
         print_text(man_page(commands), end="")
         return
-    kind = get_completion_class(shell)
+    kind = _completion_class(shell)
     if kind is None:
         raise UsageError(f"this version of click knows no completion for {shell}")
     print_text(kind(commands, {}, PROGRAM, VARIABLE).source())
@@ -39,7 +89,7 @@ def answer_shell(
 ) -> int:
     """Answer the function of a shell that asks for completions; return the exit code."""
     shell, _, what = instruction.partition("_")
-    kind = get_completion_class(shell)
+    kind = _completion_class(shell)
     if kind is None or what not in ("source", "complete"):
         return 1
     if what == "complete":
