@@ -5,8 +5,10 @@ from __future__ import annotations
 import _thread
 import gc
 import os
+import sys
 import weakref
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import TypeVar
 
 LOOK_S = 0.05
@@ -83,6 +85,18 @@ class BackgroundThread:
                 return False
             self._running.release()
         return True
+
+
+def is_working() -> bool:
+    """Tell whether a BackgroundThread of this process still works."""
+    code = BackgroundThread._run.__code__
+    for frame in sys._current_frames().values():
+        at: FrameType | None = frame
+        while at is not None:
+            if at.f_code is code:
+                return True
+            at = at.f_back
+    return False
 
 
 _LOADING = 100_000

@@ -308,11 +308,8 @@ def test_what_heeds_no_interrupt_stops_too(engine: str, query: str, tmp_path: Pa
     path, query = small_file(tmp_path), query or HEEDLESS[engine]
     options = (f"--engine={engine}", "--timeout=0.2", "--json", "--index-dir", str(tmp_path))
     done = command("sql", str(path), query, *options)
-    said, *more = done.stderr.splitlines()
-    assert done.returncode == 1 and "stopped after 0.2 s" in said
-    # An engine that ends with the process is told of by the library that binds it.
-    assert engine == "duckdb" or not more
-    assert not [line for line in more if "Error" in line or "Traceback" in line]
+    assert done.returncode == 1 and "stopped after 0.2 s" in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr  # what binds the engine says nothing at the end
     with tracelane.open(path) as opened, pytest.raises(TracelaneError, match=r"stopped after 0\.2 s"):
         opened.sql(query, engine=engine, timeout=0.2)  # type: ignore[arg-type]
 

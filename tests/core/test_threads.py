@@ -12,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from tests.waiting import wait_until
-from tracelane.core.base.threads import BackgroundThread
+from tracelane.core.base.threads import BackgroundThread, is_working
 
 
 def test_work_is_done() -> None:
@@ -27,6 +27,19 @@ def test_work_is_done() -> None:
     assert not thread.ended and not thread.join(0.01)
     go.set()
     assert thread.join() and thread.ended and done.is_set() and thread.error is None
+
+
+def test_work_that_goes_on_is_noticed() -> None:
+    """Whether a thread still works is known without it; what a thread of others does is none of it."""
+    wait_until(lambda: not is_working())
+    go = threading.Event()
+    threading.Thread(target=go.wait, daemon=True).start()
+    assert not is_working()
+    thread = BackgroundThread(go.wait)
+    assert is_working()
+    go.set()
+    assert thread.join()
+    wait_until(lambda: not is_working())
 
 
 def test_what_work_raises_is_kept() -> None:

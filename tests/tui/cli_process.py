@@ -18,7 +18,7 @@ from tests.tui.terminal_screen import TerminalScreen
 from tests.waiting import PATIENCE_S
 from tracelane.tui.cli.main import main
 
-PROGRAM = "import sys\n{code}\nfrom tracelane.tui.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+PROGRAM = "import sys\n{code}\nfrom tracelane.tui.cli.main import main\nsys.exit(main())"
 
 
 def tracelane(

@@ -13,14 +13,15 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 import click
 
 from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
 from tracelane.core.base.output import keep_standard_streams, print_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.threads import collect_rarely
+from tracelane.core.base.threads import collect_rarely, is_working
 
 from .commands import COMMANDS, MAKING, READING, command_named
 from .help import by_question, first_sentence, help_text, with_help
@@ -145,7 +146,10 @@ def with_command(arguments: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; every failure is one line on stderr."""
+    """Run the command line and return its exit code; every failure is one line on stderr. Without arguments
+    it is the program's own; then work that heeds no interrupt ends with it.
+    """
+    is_program = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     keep_standard_streams()
     collect_rarely()
@@ -164,7 +168,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # the disk is full: what is still to be written would fail once more at the end
         _let_go(sys.stdout)
         code = code or _fail(error.strerror or str(error), EXIT_FAILED)
+    if is_program and is_working():
+        _end_at_once(code)
     return code
+
+
+def _end_at_once(code: int) -> NoReturn:
+    """End the process as Python does, but without taking apart what threads still use: libraries would say
+    that they leak, or crash.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
+            stream.flush()
+    os._exit(code)
 
 
 class _Noticing:
