@@ -60,7 +60,7 @@ VALUES_OF = {
 }
 FURTHER = {
     "export": [[TRACE, f"--out={OUT}{kind}"] for kind in WRITERS],
-    "index": [[TRACE, "--force", "--decoder=python"], [TRACE, "--force"]],
+    "index": [[TRACE, "--force"]],
     "report": [[TRACE, f"--out={OUT}{kind}"] for kind in (".md", ".html")],
     "sql": [
         [TRACE, f"select * from {view}", f"--engine={engine}", "--format=json"]
@@ -96,7 +96,10 @@ def forms(name: str, command: click.Command) -> Iterator[list[str]]:
 
 
 FORMS = {name: list(forms(name, command)) for name, command in commands() if name not in OF_NO_TRACE}
-SHORT_FORMS = {name: [[*name.split(), *NEEDED.get(name, (TRACE,))], *FURTHER.get(name, ())] for name in FORMS}
+SHORT_FORMS = {
+    name: [[*name.split(), *words] for words in (NEEDED.get(name, (TRACE,)), *FURTHER.get(name, ()))]
+    for name in FORMS
+}
 """Each command as it is, and every file that exports and reports may write."""
 
 
