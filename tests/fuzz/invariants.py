@@ -1,4 +1,5 @@
-"""Every reader and every output: made traces in JSON and packets, packed and damaged, artefacts beside them.
+"""Every reader and every output: made traces in JSON and packets, packed and damaged, artefacts beside them,
+and capture stores made of them, damaged too.
 
     python -m tests.fuzz.invariants [SECONDS] [SEED]
 
@@ -34,6 +35,17 @@ from tests.fuzz.input_files import (
 )
 from tests.packets import PacketMaker
 from tests.packings import PACKINGS, damaged, outside_error
+from tests.store.test_damaged_store import (
+    absurd_manifest,
+    absurd_name,
+    extend,
+    files_in,
+    flip,
+    link_file,
+    link_folder,
+    swap,
+    truncate,
+)
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.read.packed import open_packed
 from tracelane.core.tables.registry import ANALYSES
@@ -44,6 +56,7 @@ ENDINGS = ("html", "pftrace", "speedscope.json", "folded", "sqlite", "json", "js
 TEXTS = ("html", "speedscope.json", "folded")
 """Those of them that are text of our own; JSON is the trace's own events, byte by byte."""
 FORMS = ("json", "csv", "md")
+STORE_DAMAGES = (flip, truncate, extend, swap, link_file, link_folder, absurd_name, absurd_manifest)
 MOST_TIMES, MOST_BASE = 64, 4 << 20
 """A file that is written takes at most so many times the text that was read, and so many bytes."""
 
@@ -146,6 +159,13 @@ def wrongs(sandbox: Sandbox, choose: random.Random, result: FuzzResult) -> list[
     run("view", str(path), "--width", "100", "--height", "30")
     for analysis in choose.sample(ANALYSES, 3):
         run(analysis.name.replace("_", "-"), str(path), "--format", choose.choice(FORMS))
+    if choose.random() < 0.2:
+        store = sandbox.out / "store"
+        run("collect", str(sandbox.input), "--out", str(store), *choose.choice(((), ("--with-index",))))
+        if choose.random() < 0.7 and files_in(store):
+            choose.choice(STORE_DAMAGES)(store, choose)
+        for command in ("ranks", "findings", "view"):
+            run(command, str(store))
     if choose.random() < 0.3:
         artefact = sandbox.input / "art_dynamo_graph_break_reason_0.txt"
         artefact.write_bytes(mutate_bytes(b'reason: "a"\n' + b"1" * choose.choice((3, 5000)), choose))

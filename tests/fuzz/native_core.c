@@ -90,7 +90,7 @@ static void *room(size_t size)
 {
     void *memory = malloc(size ? size : 1);
     CHECK(memory);
-    memset(memory, 0xA5, size);
+    memset(memory, 0xA5, size ? size : 1);
     return memory;
 }
 
