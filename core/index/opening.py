@@ -354,13 +354,22 @@ def _without_foreign(
         source, facts = looks[path]
         if path not in named and (isinstance(source, UnreadableError) or not facts.has_events):
             refused = str(source).removeprefix(f"{path}: ") if isinstance(source, UnreadableError) else ""
-            reasons.setdefault(refused or "no trace events", []).append(str(path))
+            reasons.setdefault(refused or NO_EVENTS, []).append(str(path))
     foreign = {path for paths in reasons.values() for path in paths}
     left = [path for path in files if str(path) not in foreign]
     if not left or not foreign:
         return list(files), ()
+    return left, (skipped_note(reasons),)
+
+
+NO_EVENTS = "no trace events"
+"""Why a file that can be read is skipped."""
+
+
+def skipped_note(reasons: Mapping[str, Sequence[str]]) -> str:
+    """Return the note on files of a folder that are no traces, by reason."""
     texts = [f"{names_text([Path(path).name for path in paths])}: {why}" for why, paths in reasons.items()]
-    return left, (f"skipped {'; '.join(texts)}",)
+    return f"skipped {'; '.join(texts)}"
 
 
 def names_text(names: Sequence[str]) -> str:

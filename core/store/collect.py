@@ -23,10 +23,10 @@ from ..base.installed import install_hint
 from ..base.numbers import whole_number
 from ..base.private import is_own_folder
 from ..index.captures import Choice, captures_of, choose, members_of
-from ..index.file_facts import NO_FACTS
+from ..index.file_facts import NO_FACTS, file_facts
 from ..index.indexing import cached_index, ingest_index
 from ..index.inputs import STDIN, check_there, expanded
-from ..index.opening import NEWEST
+from ..index.opening import NEWEST, NO_EVENTS, resolve_files
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..read.source import Source, open_source
@@ -199,15 +199,18 @@ class RankJob(NamedTuple):
     there: tuple[RecordName, ...]  # its summaries that the store has
     with_index: bool
     options: IndexOptions
+    is_named: bool  # by the user, not found in a folder
 
 
 class Collected(NamedTuple):
     """What became of a trace: the name of its summary, and why it could not be read."""
 
     name: str
-    record: RecordName | None  # None where workers were lost
+    record: RecordName | None  # None where workers were lost, and of what is no trace
     unreadable: str = ""
     is_new: bool = True
+    skipped: str = ""  # why a file of a folder is no trace
+    removed: tuple[RecordName, ...] = ()  # summaries of what was a trace before
 
 
 class Plan(NamedTuple):
@@ -250,7 +253,9 @@ def planned(
     with_index: bool = False,
     options: IndexOptions = DEFAULT_OPTIONS,
 ) -> Plan:
-    """Return what a shard has to collect; only names are looked at. Raises UnreadableError, UsageError."""
+    """Return what a shard has to collect. Only names are looked at; where they make several captures the
+    files are, as what is no trace makes none. Raises UnreadableError, UsageError.
+    """
     if STDIN in paths:
         raise UsageError("standard input (-) cannot be collected: name files or folders")
     check_there(paths)
@@ -258,7 +263,14 @@ def planned(
     members = members_of(files, lambda path: NO_FACTS)
     notes: tuple[str, ...] = ()
     if any(member.rank is not None for member in members) and choice.capture != "all":
-        chosen = choose(captures_of(members), choice)
+        captures = captures_of(members)
+        if len(captures) > 1:
+            chosen = resolve_files(paths, choice, options.index_dir)
+            for member in chosen.members:
+                if isinstance(member.source, Source):
+                    member.source.close()
+        else:
+            chosen = choose(captures, choice)
         members, notes = list(chosen.members), chosen.notes
     root = _root(paths, [str(member.path) for member in members])
     location = StoreLocation(store)
@@ -271,7 +283,10 @@ def planned(
         path = str(member.path)
         name = path[len(root) :].lstrip("/") or posixpath.basename(path)
         known = tuple(there.get(short_hash(name.encode()), ()))
-        jobs.append(RankJob(path, name, member.rank, member.layout, store, known, with_index, options))
+        is_named = path in paths
+        jobs.append(
+            RankJob(path, name, member.rank, member.layout, store, known, with_index, options, is_named)
+        )
     return Plan(tuple(jobs[shard.number :: shard.count]), notes, _hint(root, store))
 
 
@@ -292,6 +307,7 @@ def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
         for collected in engine(jobs):
             if collected.record is not None:
                 groups.add(collected.record.group)
+            groups |= {record.group for record in collected.removed}
             yield collected
         damaged = {record.name for record in update_groups(location, groups)}
         jobs = [job._replace(there=()) for job in plan.jobs if short_hash(job.name.encode()) in damaged]
@@ -318,26 +334,42 @@ def one_after_another(jobs: Sequence[RankJob]) -> Iterator[Collected]:
 
 
 def collect_rank(job: RankJob) -> Collected:
-    """Write the summary of one trace, unless it is there. Raises TracelaneError where that fails."""
-    location = StoreLocation(job.store)
+    """Write the summary of one trace, unless it is there. Raises TracelaneError where that fails. What is no
+    trace is skipped, as it is where a folder is opened, unless it was named.
+    """
+    location, name = StoreLocation(job.store), short_hash(job.name.encode())
     facts: dict[str, Any] = {"name": job.name, "rank": job.rank, "place": job.layout}
-    name = short_hash(job.name.encode())
+    source = None
     try:
         source = open_source(job.path, ts_unit=job.options.ts_unit)
         state = state_hash(source.fingerprint)
         same = next((record for record in job.there if record.state == state), None)
         if same is not None and not job.with_index:
             return Collected(job.name, same, is_new=False)
+        if not job.is_named and not file_facts(source, job.options.index_dir).has_events:
+            return _skipped(location, job, NO_EVENTS)
         record, summary = _summary(job, source, name, state, facts)
     except UnreadableError as error:
         reason = str(error).removeprefix(f"{job.path}: ")
+        if source is None and not job.is_named:
+            return _skipped(location, job, reason)
         summary, state = RankSummary({**facts, "unreadable": reason}), UNREADABLE_STATE
         record = RecordName(job.rank, name, state, short_hash(summary.to_bytes()))
     location.write(f"{RANKS}/{record}", summary.to_bytes())
+    _remove_others(location, job, record)
+    return Collected(job.name, record, str(summary.facts.get("unreadable", "")))
+
+
+def _skipped(location: StoreLocation, job: RankJob, reason: str) -> Collected:
+    _remove_others(location, job, None)
+    return Collected(job.name, None, is_new=False, skipped=reason, removed=job.there)
+
+
+def _remove_others(location: StoreLocation, job: RankJob, record: RecordName | None) -> None:
+    """Remove the summaries that the store has of a trace in other states."""
     for other in job.there:
         if other != record:
             location.remove(f"{RANKS}/{other}")
-    return Collected(job.name, record, str(summary.facts.get("unreadable", "")))
 
 
 def _summary(

@@ -15,6 +15,7 @@ import pytest
 from tests.rank_files import rank_file, rank_files
 from tests.remote.servers import bucket
 from tests.tui.cli_process import PROGRAM, tracelane, tracelane_here
+from tests.tui.test_folders import FOREIGN, NAMES
 from tests.waiting import PATIENCE_S
 from tracelane.core.store.collect import collect, one_after_another, planned
 
@@ -103,11 +104,14 @@ def test_running_again_does_what_is_missing(traces: Path, tmp_path: Path, alone:
 
 @pytest.mark.slow
 def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path: Path) -> None:
-    """Exit code 1; the tables say it; once its file is sound the store is that of sound files."""
+    """Exit code 1 where it was named; the tables say it; once its file is sound the store is that of sound
+    files.
+    """
     broken = traces / "rank3.json"
     sound = broken.read_bytes()
     broken.write_bytes(b"\x00\x01\x02nothing" * 100)
-    said = collected(traces, tmp_path / "store", code=1)
+    first, *others = sorted(map(str, traces.iterdir()))
+    said = collected(first, tmp_path / "store", *others, code=1)
     assert (
         "rank3.json: is binary data" in said and "4 ranks collected" in said and "1 could not be read" in said
     )
@@ -118,6 +122,47 @@ def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path
     assert "1 ranks collected, 4 were there" in collected(traces, tmp_path / "store")
     collected(traces, tmp_path / "other")
     assert files_of(tmp_path / "store") == files_of(tmp_path / "other")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("newer", [False, True], ids=["older", "newer"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_what_is_no_trace_is_skipped(
+    kind: str, name: str, newer: bool, collected_once: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """A file beside the ranks that is no trace changes nothing but for one note, which names it, also where a
+    summary of it is there from when it was one; alone it is refused.
+    """
+    traces = tmp_path / "traces"
+    shutil.copytree(collected_once[0], traces)
+    store, foreign = tmp_path / "store", traces / name
+    foreign.write_bytes(FOREIGN[kind])
+    os.utime(foreign, (4_000_000_000 if newer else 1,) * 2)
+    said = collected(traces, store)
+    assert [name in line for line in said.splitlines() if "skipped" in line] == [True]
+    assert "5 ranks collected, 0 were there" in said and len(said.splitlines()) == 2
+    assert files_of(store) == files_of(collected_once[1])
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    foreign.rename(alone / name)
+    assert name in collected(alone, tmp_path / "none", code=2)
+    if kind in ("pointer", "page", "empty", "binary"):
+        assert "1 could not be read" in collected(alone / name, tmp_path / "named", code=1)
+
+
+@pytest.mark.slow
+def test_a_trace_that_is_one_no_more_leaves_the_store(
+    collected_once: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The summary of a rank whose file has become a pointer is removed, from its group too."""
+    traces, store = tmp_path / "traces", tmp_path / "store"
+    shutil.copytree(collected_once[0], traces)
+    rank_file(traces, RANKS, RANKS)
+    assert "6 ranks collected" in collected(traces, store)
+    (traces / f"rank{RANKS}.json").write_bytes(FOREIGN["pointer"])
+    assert "0 ranks collected, 5 were there" in collected(traces, store)
+    assert files_of(store) == files_of(collected_once[1])
 
 
 @pytest.mark.slow

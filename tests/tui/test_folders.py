@@ -56,7 +56,9 @@ LEFT_OUT = {
     "demo",
     "completion",
 }
-"""Commands that draw, write files, say how long it took or take two traces; `collect` reads every file."""
+"""Commands that draw, write files, say how long it took or take two traces; of `collect` tells
+tests/store/test_collect.py.
+"""
 
 
 def folder_with(folder: Path, name: str, data: bytes, *, newer: bool) -> Path:
