@@ -49,13 +49,14 @@ def block_bytes(index: Index, block: int) -> tuple[bytes, str | None]:
         return stored, None
     source = source_of(index)
     if source.seekable:
-        return _whole(index, source.read_range(offset, length), length), None
+        return _whole(index, source, source.read_range(offset, length), length), None
     with closing(source.open()) as stream:
-        return _whole(index, _onwards(stream, offset, length), length), SLOW
+        return _whole(index, source, _onwards(stream, offset, length), length), SLOW
 
 
-def _whole(index: Index, data: bytes, length: int) -> bytes:
-    """Return the text of a block. Raises UnreadableError where it is shorter than when it was indexed."""
+def _whole(index: Index, source: Source, data: bytes, length: int) -> bytes:
+    """Return the text of a block. Raises UnreadableError where the file is not what was indexed any more."""
+    source.check_not_rewritten()
     if len(data) != length:
         raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
     return data
@@ -79,9 +80,9 @@ def read_blocks(
             if stored:
                 yield block, block_bytes(index, block)[0]
             elif stream is None:
-                yield block, _whole(index, source.read_range(offset, length), length)
+                yield block, _whole(index, source, source.read_range(offset, length), length)
             else:
-                yield block, _whole(index, _onwards(stream, offset, length), length)
+                yield block, _whole(index, source, _onwards(stream, offset, length), length)
 
 
 def source_of(index: Index) -> Source:
@@ -192,7 +193,7 @@ def _write(
         for block, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist())):
             if cancelled():
                 raise Cancelled
-            text = _whole(index, _onwards(stream, offset, length), length)
+            text = _whole(index, source, _onwards(stream, offset, length), length)
             packed = deflate_library().compress(text, LEVEL)
             written += file.write(packed)
             entries[block] = written, zlib.crc32(packed), block

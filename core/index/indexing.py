@@ -249,7 +249,13 @@ def _read(
     from ..read.reader import SourceReading
 
     with SourceReading(source, store, how, progress, cancelled) as reading:
-        return reading.read()
+        try:
+            read = reading.read()
+        except UnreadableError:
+            source.check_not_rewritten()
+            raise
+    source.check_not_rewritten()
+    return read
 
 
 @dataclass(eq=False)

@@ -59,6 +59,10 @@ class LocalFile:
             return False
         return (status.st_size, status.st_mtime_ns) == (fingerprint["size"], fingerprint.get("mtime_ns"))
 
+    def status(self) -> os.stat_result:
+        """Return the state of the file that is read, whatever its name stands for now. Raises OSError."""
+        return os.fstat(self.descriptor)
+
     def to_message(self) -> dict[str, Any]:
         """Return what another process must know to read it, an heir of the open file where one is held."""
         return {"path": str(self.path), "descriptor": self.held}

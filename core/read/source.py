@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""
+ENDS = ("head", "tail")
 SNIFF = 4096
 SPOOL_BLOCK = 1 << 20
 INFLATED_AT_ONCE = 1 << 20
@@ -190,6 +191,23 @@ class Source:
         """Whether the file is what it was when it was looked at."""
         return self.kind == "stdin" or self.file.is_still(self.fingerprint)
 
+    def check_not_rewritten(self) -> None:
+        """Raise UnreadableError where what has been read may be of two states of the file: it was cut, or
+        written to elsewhere than behind its end, since it was looked at. Servers are asked by each request.
+        """
+        if self.kind == "stdin" or not isinstance(self.file, LocalFile):
+            return
+        try:
+            status = self.file.status()
+            if (status.st_size, status.st_mtime_ns) == (self.size, self.fingerprint["mtime_ns"]):
+                return
+            ends = map(_hash, _ends_of(self.file, self.size))
+            if status.st_size >= self.size and [*ends] == [self.fingerprint[end] for end in ENDS]:
+                return
+        except OSError as error:
+            raise UnreadableError(f"{self.path}: {_reason(error)}") from error
+        raise UnreadableError(f"{self.path}: was written to while it was read: open it again")
+
     @property
     def text_start(self) -> int:
         """Offset of the first byte of text: 3 after a byte order mark that is counted, else 0."""
@@ -310,18 +328,24 @@ def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> 
     status = os.fstat(file.descriptor)
     if not status.st_size:
         raise UnreadableError(f"{name}: is empty")
-    ends = bytearray(HEAD), bytearray(HEAD)
-    for end, offset in zip(ends, (0, max(0, status.st_size - HEAD))):
-        del end[file.read_into(memoryview(end), offset) :]
+    ends = _ends_of(file, status.st_size)
     packing, encoding, mark = _forms_of(name, file, bytes(ends[0]))
     fingerprint: Fingerprint = {"size": status.st_size}
     if digest:
         fingerprint["hash"] = digest
     else:
         fingerprint["mtime_ns"] = status.st_mtime_ns
-        fingerprint["head"], fingerprint["tail"] = map(_hash, ends)
+        fingerprint |= zip(ENDS, map(_hash, ends))
     kind = "stdin" if digest else packing
     return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, _keep=keep)
+
+
+def _ends_of(file: LocalFile, size: int) -> tuple[bytearray, bytearray]:
+    """Return what stands at either end of a file of a size."""
+    ends = bytearray(min(size, HEAD)), bytearray(min(size, HEAD))
+    for end, offset in zip(ends, (0, size - len(ends[0]))):
+        del end[file.read_into(memoryview(end), offset) :]
+    return ends
 
 
 def _looked_at_url(url: str) -> Source:
