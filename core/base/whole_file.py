@@ -24,6 +24,14 @@ MOST_NAME = 120
 _PARTS = re.compile(r"-(?P<host>[\w.-]*)-(?P<pid>\d{1,9})\.part")
 
 
+def is_stream(out: Path) -> bool:
+    """Tell whether a path is a pipe, or names a device or an open file (/dev/stdout): it is written to as it
+    is, as no other file may take its name.
+    """
+    folder = out.absolute().parent
+    return folder in (Path("/dev"), Path("/dev/fd")) or folder.is_relative_to("/proc") or out.is_fifo()
+
+
 @contextmanager
 def unfinished(out: Path) -> Iterator[Path]:
     """Yield the path of an empty file beside `out` to write to, which is gone afterwards unless it was given

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZipFile
 
+from ..base.whole_file import unfinished
+
 FILES = Path(__file__).with_name("files.zip")
 
 
@@ -21,11 +23,15 @@ def demo_files() -> list[DemoFile]:
 
 
 def write_demo(folder: Path) -> list[Path]:
-    """Write the demo's files into `folder` (made when absent) and return their paths, traces first."""
+    """Write the demo's files into `folder` (made when absent) and return their paths, traces first. Links of
+    their names are replaced, not followed. Raises OSError.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for file in demo_files():
         path = folder / file.name
-        path.write_bytes(file.data)
+        with unfinished(path) as building:
+            building.write_bytes(file.data)
+            building.replace(path)
         paths.append(path)
     return paths

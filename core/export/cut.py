@@ -23,7 +23,7 @@ import orjson
 from ..base.arrays import I64, U32
 from ..base.errors import TracelaneError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, no_progress
-from ..base.whole_file import unfinished
+from ..base.whole_file import is_stream, unfinished
 from ..index.blockstore import read_blocks, source_of
 from ..index.format import RowKind
 from ..index.store import Index
@@ -201,7 +201,7 @@ def _envelope(index: Index) -> tuple[bytes, list[str]]:
 @contextmanager
 def whole_path(out: Path) -> Iterator[Path]:
     """Yield the path of a file that gets its name only when it is complete. Raises TracelaneError."""
-    if out.exists() and not out.is_file():
+    if is_stream(out) or (out.exists() and not out.is_file()):
         raise UsageError(f"{out} is not a file: give the name of a file to write")
     try:
         with unfinished(out) as building:

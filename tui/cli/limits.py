@@ -17,6 +17,7 @@ from tracelane.core.base.numbers import toml_tables
 from tracelane.core.base.output import print_text
 from tracelane.core.base.private import read_regular, reason_of
 from tracelane.core.base.safe_text import safe
+from tracelane.core.base.whole_file import is_stream, unfinished
 from tracelane.core.export.formats import text_in_unit
 from tracelane.core.tables.compare.comparable import CANNOT
 from tracelane.core.tables.compare.diff import Difference, MetricChange
@@ -87,7 +88,13 @@ def report_results(suite: str, results: Sequence[CheckResult], junit: str | None
             ElementTree.SubElement(case, "system-out").text = safe(result.text)
     ElementTree.indent(root)
     try:
-        ElementTree.ElementTree(root).write(junit, encoding="utf-8", xml_declaration=True)
+        tree, out = ElementTree.ElementTree(root), Path(junit)
+        if is_stream(out):
+            tree.write(junit, encoding="utf-8", xml_declaration=True)
+            return
+        with unfinished(out) as building:  # so that no link of its name is followed
+            tree.write(building, encoding="utf-8", xml_declaration=True)
+            building.replace(out)
     except OSError as error:
         raise UnreadableError(f"cannot write {junit}: {error.strerror or error}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -144,12 +145,18 @@ class Telemetry(NamedTuple):
         if self.overlay is None:
             return {}
         lines = {
-            f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}": excerpt(
+            f"telemetry-{number}{_plain_suffix(placed.log.path)}": excerpt(
                 self.overlay, placed, example.start, example.end
             )
             for number, placed in enumerate(self.overlay.placed)
         }
         return {name: text for name, text in lines.items() if text}
+
+
+def _plain_suffix(path: str) -> str:
+    """Return the suffix of a file's name where it is one of a few letters, else that of a text."""
+    suffix = Path(path).suffix
+    return suffix if re.fullmatch(r"\.\w{1,8}", suffix, re.ASCII) else ".txt"
 
 
 def _this_machine() -> list[str]:
