@@ -229,8 +229,8 @@ def test_fish_completes_with_our_script(demo: Path) -> None:
     ).stdout
     program = f"function tracelane; {sys.executable} -m tracelane $argv; end\n"
     script = script.replace(" tracelane)", f" {sys.executable} -m tracelane)", 1)
-    asked = "".join(f'complete -C "{line}"; echo -- {number}\n' for number, line in enumerate(FISH_LINES))
-    (demo / "script.fish").write_text(program + script + asked, encoding="utf-8")
+    lines = "".join(f'complete -C "{line}"; echo -- {number}\n' for number, line in enumerate(FISH_LINES))
+    (demo / "script.fish").write_text(program + script + lines, encoding="utf-8")
     environment = {**os.environ, "HOME": str(demo), "XDG_CONFIG_HOME": str(demo)}
     done = subprocess.run(
         ["fish", "--no-config", "script.fish"],
