@@ -2,15 +2,15 @@
 
     python -m tests.mutation [--seed 1 2 …] [--most 40] [--since COMMIT | FILE[:LINE] …] [--record]
 
-Without --since and files, places are drawn all over core and tui. A place is drawn by a hash of its line and
-the seed, not by its number: what is drawn stays the same while other lines change. Each change is tried in a
-copy of the tree, by the test files that import its file, directly or through others: the nearest first, the
-fast tests before the slow ones, until one fails or `--seconds` of processor time are spent. No corpus lies
-beside a copy.
+Without --since and files, places are drawn all over core and tui. A place is drawn by a hash of the seed, its
+line and the names of the functions around it: what is drawn stays the same while other lines change and files
+move. Each change is tried in a copy of the tree, by the test files that import its file, directly or through
+others: the nearest first, the fast tests before the slow ones, until one fails or `--seconds` of processor
+time are spent. No corpus lies beside a copy.
 
---record runs the fast tests once and keeps which lines each of them runs. As long as a file is as it was,
-of the fast tests only those that run the changed line are tried, and test files newer than the record. It
-pays from some twenty changes on.
+--record runs all tests once and keeps which lines each of them runs, and how long it takes. As long as a file
+is as it was, only tests that run the changed line are tried, the cheapest of each file first, and test files
+newer than the record. It pays from some fifty changes on.
 
 Each survivor is a question: is a test missing, or does the place not matter? What cannot matter goes, with
 the reason, into `EQUIVALENT` of tests/equivalent.py; it is drawn too, and counted apart.
@@ -40,6 +40,7 @@ from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
+from xml.etree import ElementTree
 
 from coverage import CoverageData
 
@@ -59,11 +60,13 @@ SWAPS: Mapping[type[Any], type[Any]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-FAST, SLOW = "not slow and not corpus", "slow and not corpus"
+FAST, SLOW, ALL = "not slow and not corpus", "slow and not corpus", "not corpus"
 STAGES = ((FAST, slice(0, 5), 0.3), (FAST, slice(5, 40), 0.4), (SLOW, slice(0, 10), 0.3))
 """Which tests are tried after one another: of which of the nearest files, and with which part of the time."""
-MOST_TESTS, MOST_OF_A_FILE = 40, 8
-"""How many of the tests that run a line are tried, and how many of one file: others tell little more."""
+NEAR = ((slice(0, 4), 0.4), (slice(4, 16), 0.4))
+"""The same for tests that are known to run the changed line."""
+AT_A_TIME = 8
+"""Tests of one file that are tried before those of the next file: others of it tell little more."""
 RECORD = ROOT / ".pytest_cache" / "mutation"
 ENDLESS_S = 600
 """A change after which the tests of a stage take longer is one that they notice."""
@@ -85,14 +88,15 @@ class Change:
     before: str
     after: str
     text: str  # of its line
+    within: str  # the functions and classes around it, as "Reader.read"
     same: int  # changes of the same words before it in the file
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.before}  ->  {self.after}"
 
     def rank(self, seed: int) -> bytes:
-        """Return what orders the changes for a seed, the same wherever its line stands."""
-        words = (seed, self.file, self.text, self.before, self.after, self.same)
+        """Return what orders the changes for a seed, the same wherever its line and its file stand."""
+        words = (seed, self.within, self.text, self.before, self.after, self.same)
         return hashlib.sha256("\0".join(map(str, words)).encode()).digest()
 
     def reason(self) -> str:
@@ -105,7 +109,7 @@ def changes_of(file: str) -> list[Change]:
     """Return all changes of a file."""
     text = (ROOT / file).read_text(encoding="utf-8")
     tree, changes, times = ast.parse(text), list[Change](), Counter[tuple[str, ...]]()
-    texts, statements = text.splitlines(), _lines_of_statements(tree)
+    texts, statements, names = text.splitlines(), _lines_of_statements(tree), _names_around(tree)
     for number, node in enumerate(ast.walk(tree)):
         if _can_change(node):
             before = ast.unparse(node)
@@ -114,7 +118,10 @@ def changes_of(file: str) -> list[Change]:
             words = (texts[line - 1].strip(), before, ast.unparse(node))
             _change(node, -1)
             lines = statements.get(id(node), range(0))
-            changes.append(Change(file, line, lines, number, before, words[2], words[0], times[words]))
+            within = names.get(id(node), "")
+            changes.append(
+                Change(file, line, lines, number, before, words[2], words[0], within, times[words])
+            )
             times[words] += 1
     return changes
 
@@ -131,6 +138,16 @@ def _lines_of_statements(tree: ast.Module) -> dict[int, range]:
                     here = range(statement.lineno, max(last, statement.lineno) + 1)
                     lines |= {id(node): here for node in ast.walk(statement)}
     return lines
+
+
+def _names_around(tree: ast.Module) -> dict[int, str]:
+    """Return the names of the functions and classes around each node, by its id."""
+    names = dict[int, str]()
+    for node in ast.walk(tree):  # those outside before those inside
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = ".".join(filter(None, (names.get(id(node), ""), node.name)))
+            names |= {id(inner): name for inner in ast.walk(node)}
+    return names
 
 
 def _can_change(node: ast.AST) -> bool:
@@ -174,10 +191,20 @@ def lines_since(commit: str) -> dict[str, set[int]]:
 
 @dataclass(eq=False)
 class Budget:
-    """A plugin of pytest: ends the tests when a time of the processor is spent, notes the first failure."""
+    """A plugin of pytest: runs the chosen tests in their order, all where none is, ends them when a time of
+    the processor is spent, and notes the first failure.
+    """
 
     seconds: float
+    chosen: Mapping[str, int]
     failure: str = ""
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        if self.chosen:
+            items[:] = sorted((item for item in items if item.nodeid in self.chosen), key=self._order)
+
+    def _order(self, item: Any) -> int:
+        return self.chosen[item.nodeid]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
@@ -210,8 +237,10 @@ def run_tests(home: Path, tests: Sequence[str], marks: str, seconds: float, answ
     import pytest
 
     options = ["-x", "-q", "-m", marks, f"--timeout={TEST_S}", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    budget = Budget(sum(os.times()[:4]) + seconds)
-    code = pytest.main([*options, f"--rootdir={home}", *tests], plugins=[budget])
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    chosen = {test: at for at, test in enumerate(tests) if "::" in test}
+    budget = Budget(sum(os.times()[:4]) + seconds, chosen)
+    code = pytest.main([*options, f"--rootdir={home}", *files], plugins=[budget])
     failed = budget.failure or ("" if code in (0, 2, 5) else f"pytest ended with {code}")
     answers.send(failed)
     os.killpg(0, signal.SIGKILL)
@@ -282,32 +311,52 @@ def _copy_of_tree(home: Path) -> Path:
 
 
 class Record:
-    """Which fast tests run which lines, and of which texts that was seen; empty before the first."""
+    """Which tests run which lines, how long they take, and of which texts that was seen; empty before the
+    first.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.data = CoverageData(str(folder / "lines"))
         known = folder / "hashes.json"
         self.hashes: dict[str, str] = json.loads(known.read_text("utf-8")) if known.is_file() else {}
         self.lines = dict[str, dict[int, list[str]]]()
+        self.seconds = dict[str, float]()
+        self.tests = dict[str, list[str]]()  # of each file, the quickest first
         if self.hashes:
             self.data.read()
+            for case in ElementTree.parse(folder / "times.xml").iter("testcase"):
+                file = case.attrib["classname"].replace(".", "/") + ".py"
+                self.seconds[f"{file}::{case.attrib['name']}"] = float(case.attrib["time"])
+            for test in sorted(self.seconds, key=self.seconds.__getitem__):
+                self.tests.setdefault(test.partition("::")[0], []).append(test)
 
     def is_as_seen(self, file: str) -> bool:
         return self.hashes.get(file) == _hash_of(ROOT / file)
 
-    def tests_of(self, change: Change) -> set[str]:
-        """Return the tests that run the statement of a change; none where the record cannot tell."""
+    def tests_of(self, change: Change) -> dict[str, list[str]]:
+        """Return the tests that run the statement of a change, by file, the quickest first; none where the
+        record cannot tell.
+
+        What a fixture runs may be run for the first test only: all tests of its file are taken.
+        """
         if not change.lines or not self.is_as_seen(change.file):
-            return set()
+            return {}
         if change.file not in self.lines:
             measured = (name for name in self.data.measured_files() if name.endswith(f"/{change.file}"))
             self.lines[change.file] = self.data.contexts_by_lineno(next(measured, ""))
-        tests = self.lines[change.file]
-        return {test.partition("|")[0] for line in change.lines for test in tests.get(line, ())} - {""}
+        of_lines = self.lines[change.file]
+        contexts = {context.partition("|")[::2] for at in change.lines for context in of_lines.get(at, ())}
+        tests, fixed = {test for test, _ in contexts}, {test for test, part in contexts if part == "setup"}
+        files, fixed_files = ({test.partition("::")[0] for test in some} for some in (tests, fixed))
+        return {
+            file: [test for test in self.tests[file] if file in fixed_files or test in tests]
+            for file in files
+            if file in self.tests and self.is_as_seen(file)
+        }
 
 
 def record_lines(home: Path, jobs: int) -> None:
-    """Run the fast tests in a copy of the tree, and keep which lines each of them runs."""
+    """Run the tests in a copy of the tree; keep which lines each of them runs, and how long it takes."""
     RECORD.mkdir(parents=True, exist_ok=True)
     hashes = {
         path.relative_to(ROOT).as_posix(): _hash_of(path)
@@ -315,7 +364,8 @@ def record_lines(home: Path, jobs: int) -> None:
         for path in (ROOT / folder).rglob("*.py")
     }
     (RECORD / "lines").unlink(missing_ok=True)
-    options = ["-m", FAST, "-n", str(jobs), "--dist", "worksteal", "-p", "no:cacheprovider"]
+    options = ["-m", ALL, "-n", str(jobs), "--dist", "worksteal", "-p", "no:cacheprovider"]
+    options.append(f"--junitxml={RECORD / 'times.xml'}")
     coverage = ["--cov=core", "--cov=tui", "--cov-context=test", "--cov-report="]
     environment = {
         **os.environ,
@@ -348,24 +398,20 @@ class Trial:
     def _failures(self, change: Change) -> Iterator[str]:
         files = self.importers.tests_of(change.file)
         stages = [(marks, files[part], share) for marks, part, share in STAGES]
-        tests = self.record.tests_of(change)
-        if tests:
-            near = [test for file in files for test in sorted(tests) if test.partition("::")[0] == file]
+        if tests := self.record.tests_of(change):
             newer = [file for file in files if not self.record.is_as_seen(file)]
-            stages[:2] = [(FAST, _some_of(near), 0.4), (FAST, newer[:5], 0.3)]
+            near = [file for file in files if file in tests]
+            stages = [(ALL, in_turns([tests[file] for file in near[part]]), share) for part, share in NEAR]
+            stages.append((FAST, newer[:5], 0.2))
         for marks, some, share in stages:
             if some:
                 yield self.copies.failure(some, marks, self.seconds * share, change)
 
 
-def _some_of(tests: Sequence[str]) -> list[str]:
-    """Return the first tests, not too many of one file."""
-    times, some = Counter[str](), list[str]()
-    for test in tests:
-        file = test.partition("::")[0]
-        times[file] += 1
-        some += [test] * (times[file] <= MOST_OF_A_FILE)
-    return some[:MOST_TESTS]
+def in_turns(files: Sequence[Sequence[str]]) -> list[str]:
+    """Return the tests of files, a few of each file at a time."""
+    rounds = range(0, max(map(len, files), default=0), AT_A_TIME)
+    return [test for at in rounds for tests in files for test in tests[at : at + AT_A_TIME]]
 
 
 def drawn(changes: Sequence[Change], seed: int, most: int) -> list[Change]:
@@ -396,7 +442,7 @@ def main() -> int:
         "--seconds", type=float, default=60, help="processor time for the tests of a change (60)"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="changes tried at a time")
-    parser.add_argument("--record", action="store_true", help="see first which lines each fast test runs")
+    parser.add_argument("--record", action="store_true", help="see first which lines each test runs")
     parser.add_argument("--noticed", action="store_true", help="list what was noticed too, and by which test")
     options = parser.parse_args()
     every = changes_asked_for(options.files, options.since)

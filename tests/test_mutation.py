@@ -10,7 +10,7 @@ import pytest
 from tests import mutation
 from tests.equivalent import EQUIVALENT
 from tests.importers import Importers
-from tests.mutation import Change, Copies, changed_text, changes_of, drawn, lines_since
+from tests.mutation import Change, Copies, Record, changed_text, changes_of, drawn, in_turns, lines_since
 
 FILES = {
     "core/deep.py": "LEAST = 3\n\ndef is_long(size):\n    return size > LEAST and size != 9\n",
@@ -65,6 +65,24 @@ def test_what_is_drawn_does_not_move_with_the_lines(tree: Path) -> None:
     assert len(set(seeds)) > 2
 
 
+def test_what_is_drawn_does_not_move_with_the_files(tree: Path) -> None:
+    """A file that moves to another folder under another name changes nothing of what a seed draws."""
+    before = [(change.before, change.after) for change in drawn(changes_of("core/deep.py"), 7, 3)]
+    (tree / "core" / "room").mkdir()
+    (tree / "core" / "deep.py").rename(tree / "core" / "room" / "other.py")
+    assert [(c.before, c.after) for c in drawn(changes_of("core/room/other.py"), 7, 3)] == before
+    assert {change.within for change in changes_of("core/room/other.py")} == {"", "is_long"}
+
+
+def test_files_take_turns() -> None:
+    """The first tests of each file come before the others of the first; none is left out."""
+    files = [[f"{file}{number}" for number in range(size)] for file, size in (("a", 20), ("b", 3), ("c", 9))]
+    tests = in_turns(files)
+    assert sorted(tests) == sorted(test for file in files for test in file)
+    assert tests[:19] == [*files[0][:8], *files[1], *files[2][:8]] and tests[-1] == "a19"
+    assert in_turns([]) == []
+
+
 def test_tests_are_found_by_import(tree: Path) -> None:
     """The test that imports a file comes first, then those that do so through others, or through a name in a
     text; one that does not is none.
@@ -93,6 +111,22 @@ def test_a_change_is_tried_by_tests(tree: Path, tmp_path_factory: pytest.TempPat
     assert copies.failure(tests, "not slow", 100, change_to(file, "size == 9")) != ""
     assert copies.failure(tests, "not slow", 100, change_to(file, "10")) == ""
     assert copies.failure(tests, "not slow", 100) == ""
+
+
+@pytest.mark.slow
+def test_tests_are_found_by_the_lines_that_they_run(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a recorded run the tests that run a line are known, until their file or that of the line changes."""
+    monkeypatch.setattr(mutation, "RECORD", tree / "record")
+    mutation.record_lines(tree, 1)
+    file, tests = "core/deep.py", "tests/core/test_deep.py"
+    change = change_to(file, "size >= LEAST")
+    assert Record(tree / "record").tests_of(change) == {tests: [f"{tests}::test_long"]}
+    assert Record(tree / "record").tests_of(change_to(file, "4")) == {}  # it runs when the file is imported
+    for other in (tests, file):
+        before = (tree / other).read_text(encoding="utf-8")
+        (tree / other).write_text("# other\n" + before, encoding="utf-8")
+        assert Record(tree / "record").tests_of(change) == {}
+        (tree / other).write_text(before, encoding="utf-8")
 
 
 @pytest.mark.parametrize("file", EQUIVALENT)

@@ -15,7 +15,7 @@ import tracelane
 from tests.corpus import CASES, ROOT, files, for_files, needs
 from tests.events import Event, complete, metadata
 from tracelane.core.base.kineto import WORK
-from tracelane.core.tables.compare.comparable import needs_of
+from tracelane.core.tables.compare.comparable import Recorded, Side, needs_of, reasons_of
 from tracelane.core.tables.explain.pair_answers import paired_runs
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
@@ -217,6 +217,23 @@ def test_a_history_holds_runs_against_those_that_tell_the_same(tmp_path: Path, c
     assert "cut off" in rows[1]["reason"]
     assert main(["history", one, two]) == CANNOT_COMPARE
     assert "cannot be compared: b.summary.json is cut off" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (1, 2, "a has work of 1 device, b of 2 devices"),
+        (2, 1, "a has work of 2 devices, b of 1 device"),
+        (0, 1, "a has work of no device, b of 1 device"),
+        (2, 2, ""),
+        (None, 2, ""),
+        (2, None, ""),
+    ],
+)
+def test_work_of_more_devices_is_other_work(before: int | None, now: int | None, said: str) -> None:
+    """Devices are compared where as many of them work on both sides, or nobody knows; the host always is."""
+    reasons = reasons_of([Side("a", Recorded((), before))], Side("b", Recorded((), now)))
+    assert reasons == ({"device": said, "all": said} if said else {})
 
 
 def test_reports_trees_and_the_view_say_it(tmp_path: Path, capsys: Capture) -> None:

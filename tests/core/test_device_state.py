@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,19 @@ def test_nothing_is_split_on_clocks_set_by_hand(tmp_path: Path) -> None:
     moved = Clocks({(1, ""): trace.clocks.offset(1) + 90 * US})
     states = us(device_states(Scope(trace, clocks=moved)))
     assert all("collective_waiting" not in one and "collective_moving" not in one for one in states)
+
+
+def test_a_window_holds_the_states_of_its_time(tmp_path: Path) -> None:
+    """Cut to any window each state lasts as long as it does within, none of them for no time at all."""
+    (state, *_) = device_states(Scope(open_ranks(tmp_path, 3, 3)))
+    times = sorted({int(edge) + by for edge in state.edges[:9] for by in (-1, 0, 1)})
+    for start, end in combinations(times[1:], 2):
+        part, low = state.within(start, end), max(start, int(state.edges[0]))
+        assert part.edges[0] == low and part.edges[-1] == end and (np.diff(part.edges) > 0).all()
+        seconds = np.diff(np.clip(state.edges, low, end))
+        assert part.ns == {
+            name: int(seconds[state.states == number].sum()) for number, name in enumerate(PRECEDENCE)
+        }
 
 
 def test_a_copy_while_waiting_is_busy(tmp_path: Path) -> None:

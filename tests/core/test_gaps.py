@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from tracelane.core.index.store import Index
 from tracelane.core.query.lookup import locate_slice
 from tracelane.core.query.views import Row, SliceId
 from tracelane.core.tables.device.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
-from tracelane.core.tables.device.idle import idle, recurrence, recurring_gaps
+from tracelane.core.tables.device.idle import analyse_idle, idle, recurrence, recurring_gaps
 from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, gap_rows
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
@@ -115,6 +115,17 @@ def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None
     totals = [int(value) for value in table.data["idle_ns"]]
     assert totals == sorted(totals, reverse=True)
     assert table.totals["idle_ns"] == int(work.gap.sum())
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(None, 20), (3, 3), (25, 25), (99, 29)])
+def test_the_longest_gaps_are_listed(limit: int | None, rows: int, tmp_path: Path) -> None:
+    """Twenty of them, or as many as are asked for; each is at least as long as all that are left out."""
+    ends = accumulate(((7 * at) % 30 + 2 for at in range(30)), initial=0)
+    events = [complete(end, 1, f"k{end}", "kernel", pid=0) for end in list(ends)[:30]]
+    table = analyse_idle(Scope(Trace([index_of(events, tmp_path)])), limit=limit)["gaps"]
+    assert len(table) == rows
+    lengths = sorted(((7 * at) % 30 + 1 for at in range(29)), reverse=True)
+    assert [row["gap_ns"] for row in table.rows()] == [1000 * length for length in lengths[:rows]]
 
 
 def test_without_steps_none_are_counted(tmp_path: Path) -> None:

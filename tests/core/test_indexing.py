@@ -144,11 +144,19 @@ def test_a_killed_process_is_started_again_with_one_thread(
 ) -> None:
     """Killed once, as for want of memory, indexing is repeated, gives the same index, and says so."""
     source, location = source_and_location(trace_file(tmp_path, 5000), tmp_path)
-    with closing(indexing_of(source, location)) as running:
+    threads, send = list[int](), child.Children.send
+
+    def noted(self: child.Children, number: int, message: dict[str, Any]) -> None:
+        threads.extend([message["options"]["threads"]] if "options" in message else [])
+        send(self, number, message)
+
+    monkeypatch.setattr(child.Children, "send", noted)
+    with closing(indexing_of(source, location, IndexOptions(threads=3))) as running:
         with location.exclusive():  # it waits for its turn: it cannot have ended before it is killed
             running.await_running()
             os.kill(running.pids[0], signal.SIGKILL)
         index = opened(running, source, location)
+    assert threads == [3, 1]
     assert index.read_report["slices"] == 5000
     assert "was repeated with one thread" in index.events[0] and index.events[0] in index.notes
     assert not list(tmp_path.rglob(f"{BUILDING}*"))

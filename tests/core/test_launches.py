@@ -417,7 +417,8 @@ def test_the_join_is_the_definition(seed: int, tmp_path: Path) -> None:
     """Over random ids that come again in one process the launch is the last before, else the first after."""
     pick = random.Random(seed)
     calls = [(pick.randrange(1, 6), 10 * pick.randrange(0, 300)) for _ in range(40)]
-    work = [(pick.randrange(1, 7), pick.randrange(0, 3000)) for _ in range(60)]
+    work = [(pick.randrange(1, 7), pick.randrange(0, 3000)) for _ in range(40)]
+    work += [(pick.randrange(1, 7), pick.choice(calls)[1]) for _ in range(20)]  # some as they are called
     events: list[dict[str, Any]] = [
         complete(ts, 1, f"l{n}", "cuda_runtime", tid=n, args={"correlation": c})
         for n, (c, ts) in enumerate(calls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -468,6 +468,35 @@ def test_notations_of_time(tmp_path: Path, stamp: str, kind: StampKind, expected
     log = log_of_csv(tmp_path, f"time,watts\n{stamp},5\n")
     assert log.stamps is kind
     assert log.devices["0"].end_ns.tolist() == [expected]
+
+
+NOTATIONS = ("%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S.%f", "%Y%m%d %H:%M:%S")
+
+
+@given(
+    st.lists(st.datetimes(datetime(1970, 1, 2), datetime(2099, 12, 31)), min_size=1),
+    st.sampled_from(NOTATIONS),
+)
+def test_every_day_of_the_calendar_is_read(moments: list[datetime], notation: str) -> None:
+    """A stamp is the time that the calendar has for it, in leap years and at the ends of months, too."""
+    texts = [moment.strftime(notation) for moment in moments]
+    expected = [np.datetime64(datetime.strptime(text, notation), "ns").astype(np.int64) for text in texts]
+    assert parse_stamps([text.encode() for text in texts]).ns.tolist() == expected
+
+
+@pytest.mark.parametrize("year", [1999, 2000, 2038])
+def test_no_other_day_is_read(year: int) -> None:
+    """Of all numbers that a stamp may have just those are a time that the calendar and the clock have."""
+    days = [(month, day) for month in range(14) for day in range(33)]
+    texts = [f"{year}-06-20 00:00:00", *(f"{year}-{month:02}-{day:02} 00:00:00" for month, day in days)]
+    is_day = [stamp != NO_TIME for stamp in parse_stamps([text.encode() for text in texts]).ns.tolist()[1:]]
+    first = datetime(year, 1, 1)
+    known = {(first + timedelta(days=at)).timetuple()[1:3] for at in range(366 if year == 2000 else 365)}
+    assert [day for day, there in zip(days, is_day) if there] == sorted(known)
+    clock = [f"{year}-06-20 {text}" for text in ("23:59:59", "24:00:00", "00:60:00", "00:00:60")]
+    assert [stamp == NO_TIME for stamp in parse_stamps([text.encode() for text in clock]).ns.tolist()] == [
+        False, True, True, True,
+    ]  # fmt: skip
 
 
 def test_whole_seconds_since_1970_are_spread(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import textwrap
 import zlib
 from collections.abc import Iterator, Sequence
 from io import BytesIO
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ from tracelane.core.index.format import NONE
 from tracelane.core.index.store import Index
 from tracelane.core.read.inflate import PlainReader
 from tracelane.core.read.perfetto import perfetto_reader
+from tracelane.core.read.perfetto_values import source_place
 from tracelane.core.read.source import open_source
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
@@ -380,6 +382,35 @@ def test_a_packed_trace_shows_its_arguments(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert {"a", "7"} <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        (number_field(1, 1), "thread_time"),
+        (number_field(1, 2), "thread_instruction_count"),
+        (number_field(1, 9), "counter"),
+        (number_field(3, 1) + number_field(2, 1), "counter"),
+        (b"", "counter"),
+    ],
+)
+def test_counters_without_a_name(fields: bytes, name: str) -> None:
+    """A track that counts what Perfetto has a number for is called so, any other one just a counter."""
+    packets = (
+        packet(described(4, bytes_field(8, fields)), clears=True),
+        event(1, COUNTER, number_field(30, 5), track=4),
+    )
+    text = perfetto_reader(PlainReader(BytesIO(b"".join(packets)))).read(1 << 20)
+    (sample,) = [one for one in json.loads(text)["traceEvents"] if one["ph"] == "C"]
+    assert sample["args"] == {name: 5}
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_where_an_event_stands_in_the_source(order: Sequence[int]) -> None:
+    """File, function and line are known by their numbers, in whatever order they were written."""
+    parts = text_field(2, "a.cc"), text_field(3, "run"), number_field(4, 17), number_field(1, 5)
+    place = source_place(b"".join([*(parts[at] for at in order), parts[3]]))
+    assert place == {"file": "a.cc", "function": "run", "line": 17}
 
 
 @pytest.mark.slow

@@ -330,6 +330,17 @@ def test_limits_are_checked(small: OpenedTrace) -> None:
             tracelane.check(small, most={nothing: 1})
 
 
+@pytest.mark.parametrize(("by", "most", "least"), [(-1, "no", "yes"), (0, "yes", "yes"), (1, "yes", "no")])
+def test_a_limit_is_reached_and_holds(by: int, most: str, least: str, small: OpenedTrace) -> None:
+    """What is just as much as it may be, or must be at least, is within the limit; one more is not."""
+    metrics = {row["name"]: row["value"] for row in small.summary().rows()}
+    names = [name for name in ("kernels.calls", "kernels.time", "step.count") if metrics.get(name)]
+    limits = {name: metrics[name] + by for name in names}
+    assert tracelane.check(small, most=limits)["holds"].tolist() == [most] * len(names)
+    assert tracelane.check(small, least=limits)["holds"].tolist() == [least] * len(names)
+    assert len(names) > 1
+
+
 def test_a_part_is_written(small: OpenedTrace, tmp_path: Path) -> None:
     """`cut` writes a step as a trace, `export` other formats; what cannot be is one line."""
     path = tracelane.cut(small, tmp_path / "step.json", step=1)

@@ -14,7 +14,7 @@ from tests.events import SLICES, write_slices
 from tests.tui.cli_process import tracelane
 from tests.waiting import PATIENCE_S
 from tracelane.core import open_trace
-from tracelane.core.index.cached import list_cache, remove_entry, touch
+from tracelane.core.index.cached import keep_within, list_cache, remove_entry, touch
 from tracelane.core.index.options import IndexOptions
 
 LONG_AGO_S = 7200.0
@@ -31,6 +31,11 @@ def age(*names: str) -> None:
 def cached_names() -> set[str]:
     """Return the names of the files that have indexes."""
     return {Path(entry.path).name for entry in list_cache()}
+
+
+def bytes_below(folder: Path) -> int:
+    """Return the size of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def indexed(*paths: Path) -> int:
@@ -85,6 +90,18 @@ def test_no_file_of_a_folder_makes_room_for_another(tmp_path: Path) -> None:
     done = tracelane("info", str(folder), "--cache-limit", str(4 * size + size // 2))
     assert done.returncode == 1 and "rank4.json would take about" in done.stderr, done.stderr
     assert cached_names() == names
+
+
+@pytest.mark.parametrize("stays", [(), ("old.json",)])
+def test_what_is_read_next_stays(stays: tuple[str, ...], tmp_path: Path) -> None:
+    """However little the cache may hold, the index whose key is named stays, and of the others none."""
+    indexed(*(write_slices(tmp_path / f"{name}.json") for name in ("older", "old", "new")))
+    age("older.json", "old.json", "new.json")
+    assert all(entry.bytes == bytes_below(entry.folder) for entry in list_cache())
+    (root,) = {entry.folder.parent.parent for entry in list_cache()}
+    keys = [entry.key for entry in list_cache() if Path(entry.path).name in stays]
+    (said,) = keep_within(1, root, "".join(keys))
+    assert cached_names() == set(stays) and "the cache may hold 1 B: removed the index" in said
 
 
 READER = """

@@ -1,4 +1,6 @@
-"""The same recording later, or where all takes twice as long: answers follow, and else they are the same."""
+"""The same recording later, where all takes twice as long, or behind another slice: answers follow, and else
+they are the same.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,14 @@ from typing import Any
 import pytest
 
 from tests.corpus import ROOT
+from tests.events import Event, complete, metadata
 from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.export.formats import as_json
+from tracelane.core.tables.analysis import Analysis
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import ANALYSES
-from tracelane.core.trace import open_trace
+from tracelane.core.trace import Trace, open_trace
 
 SAMPLES = ROOT / "tests" / "samples"
 NAMES = ("cuda/activities.pt.trace.json.gz", "cuda/gloo.pt.trace.json.gz", "compiled/model.pt.trace.json.gz")
@@ -26,6 +30,10 @@ WITHOUT_LIMITS = (
 LEEWAY_NS = 3
 """What is half a nanosecond is rounded before it is doubled."""
 LATER_US = 1_000_000
+
+COUNT_ALL = ("range", "tree", "sections", "doctor", "summary")
+"""Analyses that count every slice of a trace, whatever it is."""
+KERNELS_BY = ("kernel", "stream", "op", "annotation", "step")
 
 Document = dict[str, Any]
 
@@ -54,14 +62,15 @@ def written(folder: Path, whole: Document) -> Path:
 def answers(path: Path) -> dict[str, Any]:
     """Return what each analysis says of a file, as JSON, without its path and where its axis begins."""
     trace = open_trace(path, index_dir=path.parent / "index")
-    said: dict[str, Any] = {}
-    for row in ANALYSES:
-        try:
-            text = as_json(row.run(Scope(trace)), row.name).replace(json.dumps(str(path)), '"here"')
-            said[row.name] = json.loads(text) | {"origin_ns": 0}
-        except TracelaneError as error:
-            said[row.name] = str(error)
-    return said
+    return {row.name: answer(trace, row) for row in ANALYSES}
+
+
+def answer(trace: Trace, analysis: Analysis, **options: Any) -> Any:
+    try:
+        text = as_json(analysis.run(Scope(trace), **options), analysis.name)
+    except TracelaneError as error:
+        return str(error)
+    return json.loads(text.replace(json.dumps(trace.sources[0].path), '"here"')) | {"origin_ns": 0}
 
 
 def cells(answer: dict[str, Any]) -> dict[tuple[str, int, str, str], Any]:
@@ -125,3 +134,47 @@ def test_the_picture_is_the_same_at_any_time(name: str, tmp_path: Path) -> None:
     assert pictures[0] == pictures[1]
     lanes = [[line for line in picture.splitlines() if "│" in line][3:] for picture in pictures]
     assert lanes[0] and lanes[0] == lanes[2]
+
+
+def loop(first: str) -> list[Event]:
+    """Return four steps that launch a kernel each; of the first one only what comes from `first` on, so that
+    this is the first slice of the index.
+    """
+    events: list[Event] = []
+    for number in range(4):
+        at, args = 100 * number, {"correlation": number + 1, "External id": number + 1}
+        more = {"device": 0, "stream": 7}
+        events += [
+            complete(at, 90, f"ProfilerStep#{number}", "user_annotation"),
+            complete(at + 1, 30, "aten::mm", "cpu_op", args={"External id": number + 1}),
+            complete(at + 5, 4, "cudaLaunchKernel", "cuda_runtime", args=args),
+            complete(at + 20 + number, 40 + number, "gemm", "kernel", pid=9, tid=7, args=args | more),
+            complete(at + 70, 10, "cudaStreamSynchronize", "cuda_runtime", args={"correlation": number + 9}),
+        ]
+    at = [event["name"].partition("#")[0] for event in events].index(first)
+    return [
+        *events[at:],
+        metadata("process_name", 1, name="python"),
+        metadata("process_labels", 9, labels="GPU 0"),
+    ]
+
+
+@pytest.mark.parametrize("first", ["ProfilerStep", "aten::mm", "cudaLaunchKernel"])
+def test_what_comes_first_counts_as_any_other(first: str, tmp_path: Path) -> None:
+    """A step, an op or a launch that is the first slice of all means what it means behind another one."""
+    events = loop(first)
+    other = complete(250, 1, "other", "other", pid=0, tid=0)
+    said = []
+    for number, more in enumerate(([], [other])):
+        path = written(tmp_path / str(number), {"traceEvents": [*events, *more]})
+        trace = open_trace(path, index_dir=path.parent / "index")
+        index = trace.indexes[0]
+        names = index.strings(index.column("slices.name"))
+        assert [name.partition("#")[0] for name in names].index(first) == number
+        rows = {row.name: row for row in ANALYSES}
+        said.append(
+            {name: answer(trace, row) for name, row in rows.items() if name not in COUNT_ALL}
+            | {by: answer(trace, rows["kernels"], by=by) for by in KERNELS_BY}
+        )
+    for each, before in said[0].items():
+        assert said[1][each] == before, each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,6 +97,23 @@ def test_join_finds_each_row_once(here: list[tuple[str, int]], there: list[tuple
             name = here[a][0]
             assert there[b][0] == name
             assert sum(n == name for n, _ in here[:a]) == sum(n == name for n, _ in there[:b])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "order"),
+    [
+        (Column("o", "o", "object"), [[1], [1, 2, 3], None, []], [1, 0, 2, 3]),
+        (Column("o", "o", "object"), [{"a": 1}, {}, {"a": 1, "b": 2}], [2, 0, 1]),
+        (Column("n", "n", "number"), [2, 30, None], [1, 0, 2]),
+        (Column("t", "t", "text"), ["b", "c", "a", "b"], [1, 0, 3, 2]),
+        (Column("d", "d", "ns", change=True), [-5, 3, 4], [0, 2, 1]),
+    ],
+)
+def test_rows_are_sorted_by_what_they_show(column: Column, values: list[Any], order: list[int]) -> None:
+    """Objects by how many they hold, texts by the alphabet, changes by their size; equal ones in place."""
+    rows = [{column.key: value} for value in values]
+    table = Table.from_rows(TableSchema("t", "T", (column,)), "all", rows)
+    assert table.order(column.key).tolist() == order
 
 
 def test_tables_stand_below_each_other() -> None:

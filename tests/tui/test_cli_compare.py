@@ -325,6 +325,14 @@ def test_the_plot(values: list[float | None], first: str, last: str) -> None:
     assert all((height == 0) == (value is None) for height, value in zip(heights, values))
 
 
+@pytest.mark.parametrize("values", [(5.0,), (5.0, 5.0, 5.0), (0.0, None, 0.0)])
+def test_a_plot_of_equal_values_is_half_as_high(values: tuple[float | None, ...]) -> None:
+    """Where there is no least and no greatest value, columns end in the middle."""
+    lines = [line.partition("│")[2].strip(" ·") for line in plot_text(values, str, 40).splitlines()]
+    assert [bool(line) for line in lines] == [number >= HEIGHT // 2 for number in range(HEIGHT)]
+    assert set("".join(lines)) <= {"█", " ", "·"}
+
+
 def test_a_plot_of_many_values_fits() -> None:
     """Of more values than cells the last are drawn, in ASCII where nothing else can be shown."""
     text = plot_text([float(n % 50) for n in range(1000)], lambda value: f"{value:.0f}", 60, True)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tracelane.core.tables.frame.schema import Column, TableSchema
 from tracelane.core.tables.frame.table import Table
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import EXIT_USAGE, main
-from tracelane.tui.text.table import TableStyle, table_text
+from tracelane.tui.text.table import BAR, EIGHTHS, TableStyle, table_text
 
 COMMANDS = ("breakdown", "kernels", "idle", "launches")
 
@@ -310,6 +311,17 @@ def test_bars_and_colours_are_for_terminals() -> None:
     plain = table_text(TABLE, TableStyle(160))
     assert "\x1b[1m" in coloured and "█" * 6 in coloured and "█" * 7 not in coloured
     assert "\x1b" not in plain and "█" not in plain
+
+
+def test_a_bar_is_as_long_as_its_share() -> None:
+    """Each eighth of a cell more is an eighth of a cell more of bar, from none to a whole one."""
+    steps = range(8 * BAR + 1)
+    columns = (Column("name", "name", "text"), Column("share", "share", "share"))
+    rows = [{"name": "a", "share": step / (8 * BAR)} for step in steps]
+    lines = table_text(Table.from_rows(TableSchema("t", "T", columns), "all", rows), TableStyle(80, True))
+    bars = [re.sub("\x1b\\[[0-9;]*m", "", line).partition("%")[2].strip() for line in lines.splitlines()[2:]]
+    lengths = [sum(8 if cell == "█" else EIGHTHS.index(cell) for cell in bar) for bar in bars]
+    assert lengths == [*steps]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -247,3 +248,18 @@ def test_texts_are_filled_in() -> None:
     """A command without a key is named as it is typed, braces that name none stay."""
     assert with_keys("{search} searches, {marks} lists, {x}", {}) == "/ searches, :marks lists, {x}"
     assert with_keys("{search} searches", {"search": "ctrl+f,/"}) == "ctrl+f searches"
+
+
+def test_the_beginning_of_several_names_is_answered_with_them() -> None:
+    """What several commands begin with is none: three of them are proposed, or all where there are fewer."""
+    names = {line.strip() for line in completions() if " " not in line.strip()}
+    proposed = Counter[int]()
+    for beginning in sorted({name[:size] for name in names for size in (1, 2, 4)} - names):
+        alike = sorted(name for name in names if name.startswith(beginning))
+        try:
+            parse_order(beginning)
+        except UsageError as error:
+            before, last = str(error).partition("did you mean ")[2].removesuffix("?").rsplit(" or ", 1)
+            assert [*before.split(", "), last] == alike[:3]
+            proposed[min(len(alike), 3)] += 1
+    assert proposed[2] > 3 and proposed[3] > 3

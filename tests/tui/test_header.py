@@ -235,6 +235,15 @@ def test_lines_have_their_width(width: int, depth: Depth) -> None:
         assert cell_len("".join(part.text for part in line)) == width
 
 
+@pytest.mark.parametrize("percent", range(20, 101, 8))
+def test_a_part_of_the_bar_says_its_share(percent: int) -> None:
+    """Beside its name stands how much of the time it is, in whole percent, and that it is an estimate."""
+    shares = {"compute": percent / 100, "copy": 1 - percent / 100}
+    for is_estimate, about in ((False, ""), (True, "≈")):
+        drawn = bar_line(StateShares("GPU 0", 10**6, shares, is_estimate), look(160))
+        assert f"compute {about}{percent} %" in "".join(part.text for part in drawn)
+
+
 def test_a_sentence_is_never_cut_within() -> None:
     """What is left of it ends where a sentence may end; the title goes before the cause does, and the cost is
     said where that is too long.

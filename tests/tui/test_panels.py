@@ -44,6 +44,23 @@ def test_the_chosen_tab_shows_its_panels(width: int) -> None:
                 assert "·".join(title for _, title in group.panels) in line
 
 
+@pytest.mark.parametrize("width", range(40, 200, 5))
+def test_tabs_need_no_more_room_than_there_is(width: int) -> None:
+    """Whichever is chosen, the line of tabs fits; with more room none has a shorter name than with less."""
+    for name in (name for group in GROUPS for name, _ in group.panels):
+        (line, *_), (wider, *_) = tabs(name, width), tabs(name, width + 5)
+        assert len(line) <= width and len(wider) >= len(line), (name, line.plain, wider.plain)
+
+
+@pytest.mark.parametrize("command", sorted({group.command for group in GROUPS if group.command}))
+def test_a_key_goes_through_its_panels_and_back(command: str) -> None:
+    """Each panel is followed by the next one, the last by the first, and the way back is the same way."""
+    names = [name for group in GROUPS if group.command == command for name, _ in group.panels]
+    for name, following in zip(names, [*names[1:], *names[:1]]):
+        assert next_panel(command, name, by=1) == following
+        assert next_panel(command, following, by=-1) == name
+
+
 def test_panels_that_lead_to_nothing_are_dim_beside_the_chosen_one() -> None:
     """Among the panels of the chosen key too: what is known to be empty is dim, not underlined."""
     (line,) = [tab for tab in tabs("table", 200, empty={"categories"}) if "Lane" in tab.plain]

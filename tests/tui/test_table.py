@@ -101,6 +101,29 @@ async def test_mouse_sorts_and_chooses() -> None:
         assert app.chosen == [999, 0]
 
 
+async def test_the_mouse_takes_what_it_points_at() -> None:
+    """A click on a heading sorts by its column, one on a row moves the cursor there, scrolled or not."""
+    app = Host(3000)
+    async with app.run_test(size=(60, 20)) as pilot:
+        table = app.query_one(VirtualTable)
+        keys, names = np.arange(3000), ("first", "second", "third")
+        columns = [ColumnView(name, size, str, keys=keys) for name, size in zip(names, (12, 8, 10))]
+        table.show([*columns, ColumnView("rest", 0, str)], 3000)
+        await pilot.pause()
+        heading = "".join(segment.text for segment in table.render_line(0))
+        for number, name in enumerate(names):
+            for x in (heading.index(name), heading.index(name) + len(name) - 1):
+                await pilot.click(VirtualTable, offset=(x, 0))
+                assert table.sorted_by is not None and table.sorted_by[0] == number
+        table.sort(0, descending=False)
+        for top in (0, 7, 100):
+            table.scroll_to(y=top, animate=False, immediate=True)
+            await pilot.pause()
+            for y in (1, 2, 9):
+                await pilot.click(VirtualTable, offset=(3, y))
+                assert table.row == top + y - 1 and table.scroll_offset.y == top
+
+
 async def test_keys_sort() -> None:
     """The right arrow sorts by the next column that can be, numbers greatest first; Space the other way."""
     app = Host(3000)

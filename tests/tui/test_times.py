@@ -105,12 +105,13 @@ def test_what_a_trace_does_not_tell() -> None:
             parse_time(text, bare)
 
 
-def test_midnight_goes_to_the_nearest_day() -> None:
-    """A time without a date means the day on which it is nearest to the trace."""
-    start = 1_718_927_990 * 10**9  # 23:59:50 UTC
-    frame = TimeFrame(0, 30 * 10**9, wall_offset=start, zone="UTC")
-    assert parse_time("00:00:05", frame) == 15 * 10**9
-    assert parse_time("23:59:55", frame) == 5 * 10**9
+@pytest.mark.parametrize("start", [0, 400 * HOUR, -400 * HOUR])
+def test_midnight_goes_to_the_nearest_day(start: int) -> None:
+    """A time without a date means the day on which it is nearest to the trace, wherever its axis begins."""
+    wall = 1_718_927_990 * 10**9  # 23:59:50 UTC
+    frame = TimeFrame(start, start + 30 * 10**9, wall_offset=wall - start, zone="UTC")
+    assert parse_time("00:00:05", frame) == start + 15 * 10**9
+    assert parse_time("23:59:55", frame) == start + 5 * 10**9
 
 
 @pytest.mark.parametrize(
