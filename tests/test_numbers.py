@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import ROOT
+from tests.corpus import ROOT, in_turn
 from tests.tui.cli_commands import BUG, CODES
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
@@ -139,23 +139,28 @@ OPTIONS = (
 )
 
 
-@pytest.mark.parametrize("digits", DIGITS)
-@pytest.mark.parametrize("line", OPTIONS)
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace in a folder of its own, beside which its index is kept."""
+    return small_file(tmp_path_factory.mktemp("numbers"))
+
+
+@pytest.mark.parametrize(("line", "digits"), in_turn(OPTIONS, DIGITS, 2))
 @pytest.mark.slow
 def test_no_option_fails_on_digits(
-    line: str, digits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: str, digits: str, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every option that takes a number, and every filter and query, ends with a documented code."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    values = {"t": str(small_file(tmp_path)), "n": DIGITS[digits], "o": str(tmp_path / "out")}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small.parent / "cache"))
+    values = {"t": str(small), "n": DIGITS[digits], "o": str(tmp_path / "out")}
     done = tracelane_here(*(word.format(**values) for word in line.split()))
     assert done.returncode in CODES and BUG not in done.stderr, done.stderr[:500]
 
 
-@pytest.mark.parametrize("digits", DIGITS)
-@pytest.mark.parametrize(
-    "name", ["TRACELANE_CACHE_LIMIT", "TRACELANE_THREADS", "COLUMNS", "LINES", "COMP_CWORD"]
-)
+VARIABLES = ("TRACELANE_CACHE_LIMIT", "TRACELANE_THREADS", "COLUMNS", "LINES", "COMP_CWORD")
+
+
+@pytest.mark.parametrize(("name", "digits"), in_turn(VARIABLES, DIGITS, 3))
 @pytest.mark.slow
 def test_no_variable_fails_on_digits(
     name: str, digits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -207,8 +212,7 @@ triton_poi_fused_0 = async_compile.triton('x{number}')
     }
 
 
-@pytest.mark.parametrize("digits", DIGITS)
-@pytest.mark.parametrize("name", files("1"))
+@pytest.mark.parametrize(("name", "digits"), in_turn(files("1"), DIGITS, 3))
 @pytest.mark.slow
 def test_no_file_fails_on_digits(
     name: str, digits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

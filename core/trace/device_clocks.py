@@ -245,7 +245,7 @@ def _of_source(
         stated = lead[~stampless]
         worst = int(np.argmax(lead)) if early.any() else -1
         proposed = int(stated.max()) if len(stated) else None
-        needed = proposed is not None and ((len(stated) > 0 and proposed > own) or bool(distance))
+        needed = proposed is not None and (proposed > own or bool(distance))
         rest = np.sort((proposed if needed else own) - stated) if len(stated) else np.zeros(1, np.int64)
         yield DeviceClock(
             device,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, later, needs, thinned
+from tests.corpus import CASES, in_turn, later, needs, thinned
 from tests.forms import kineto_classic, kineto_new, zipped
 from tests.linear import assert_linear
 from tests.reading import index_differences, read_parts, read_text
@@ -135,8 +135,7 @@ REPEATED |= {
         b' x,"traceEvents":[' + GOOD + b"]}",
         12_000 // len(key + opening),
     )
-    for key in KEYS
-    for opening in OPENINGS
+    for opening, key in in_turn(OPENINGS, KEYS, 2)
 }
 """Values that are never closed, no further behind each other than reading goes back to look for keys."""
 
@@ -441,9 +440,13 @@ WHERE = ("first", "end of a chunk", "begin of a chunk", "middle", "last")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [SOME, later(1)])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize(
+    ("where", "layout", "every"),
+    [
+        *((*case, SOME) for case in product(WHERE, LAYOUTS)),
+        *(later((where, layout, 1)) for layout, where in in_turn(LAYOUTS, WHERE, 1)),
+    ],
+)
 def test_brackets_cost_their_event_and_a_neighbour(layout: str, where: str, every: int) -> None:
     """All other events are read, and the damage is reported."""
     data = LAYOUTS[layout](numbered_brackets(EVENTS_BRACKETS))

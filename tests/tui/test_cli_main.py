@@ -332,7 +332,7 @@ TIMES = (
 PAIRS = ("1=1e300", "0=nan", "0=" + "9" * 400, "kernels.calls=1e999", "kernels.calls=nan", "mark:")
 TEXTS = ("", " ", "dur>1e300s", "dur>nan", "arg.n>" + "9" * 400, "(" * 2000, "[" * 2000, "\udcff", "\x1b[2J")
 VALUES = (*NUMBERS, *TIMES, *PAIRS, *TEXTS)
-SHARES = 4
+SHARES = 12
 WRITES = {"output", "out", "bundle", "log", "index_dir", "junit"}
 """Options that name files to write."""
 
@@ -340,7 +340,7 @@ WRITES = {"output", "out", "bundle", "log", "index_dir", "junit"}
 def options() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield (command, option, values) of every option with a value.
 
-    Of an option that commands share the first gets all values, each of the others every fourth.
+    Of an option that commands share the first gets all values, each of the others every twelfth.
     """
     commands_with: Counter[tuple[str, str | None]] = Counter()
     for name, command in commands():

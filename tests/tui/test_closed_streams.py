@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import in_turn
 from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 
@@ -45,8 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", [*NAMES, "--version", "--help", ""])
+@pytest.mark.parametrize(("name", "way"), in_turn([*NAMES, "--version", "--help", ""], WAYS, 2))
 @pytest.mark.slow
 def test_a_closed_stream_is_one_line_at_most(name: str, way: str, folder: Path, tmp_path: Path) -> None:
     """Every command ends with a documented code, and says one line at most of what is closed."""

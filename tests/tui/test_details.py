@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.style import Style
 
 from tests.corpus import CORPUS, needs
@@ -286,6 +288,15 @@ def test_values_as_text(value: Any, text: str) -> None:
     """Strings stand bare, everything else as JSON, long lists on many lines."""
     assert value_text(value) == text
     assert fields_of({"k": value}) == [Field("k", text)]
+
+
+@pytest.mark.parametrize("text", ["abcdef" * 9, "漢字" * 20, "a漢bc字" * 9])
+@pytest.mark.parametrize("width", range(2, 30))
+def test_each_line_is_as_full_as_can_be(text: str, width: int) -> None:
+    """Lines put together are the text; each fits, and the first character of the next one would not."""
+    lines = wrap(text, width)
+    assert "".join(lines) == text and max(map(cell_len, lines)) <= width
+    assert all(cell_len(line + following[0]) > width for line, following in pairwise(lines))
 
 
 def test_wrap_and_shares() -> None:

@@ -473,6 +473,21 @@ def test_in_sight_moves_only_what_is_out_of_sight() -> None:
     assert moved.cursor == 8_000
 
 
+@pytest.mark.parametrize("at", range(0, 1_000, 50))
+@pytest.mark.parametrize("length", [1, 10, 30])
+def test_what_comes_in_sight_is_whole_and_not_at_the_edge(at: int, length: int) -> None:
+    """Wherever it lies, the cursor is on it, and where the trace goes on before it, so does the view."""
+    low, high = view.limits(PLAIN, session(1_000, 1_000, 1_000).clocks)
+    for now in (session(low, 100, low), session(high - 100, 100, high - 100)):
+        start = low + at * (high - low - length) // 1_000
+        after = view.in_sight(PLAIN, now, start, start + length)
+        seen = after.viewport
+        assert seen.start <= after.cursor < seen.end and start <= after.cursor < start + length
+        if seen != now.viewport:
+            assert seen.span == 100 and seen.start <= start and start + length <= seen.end
+            assert seen.start < start or start == low
+
+
 def test_history_walks_back_and_forward() -> None:
     """Quick moves of one kind are one place; going back opens the future, a new move ends it."""
     views = [session(1_000 + n, 1_000, 1_500) for n in range(5)]

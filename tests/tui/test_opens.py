@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import later
+from tests.corpus import in_turn
 from tests.events import complete
 from tests.opens import counted_opens
 from tests.rank_files import rank_files
@@ -36,9 +36,8 @@ MORE = {
 @pytest.mark.parametrize(
     ("ending", "name"),
     [
-        (ending, name) if (ending == "json") == at % 2 else later((ending, name))
-        for at, name in enumerate(sorted({*command_names()} - {*WITHOUT_TRACE}))
-        for ending in ("json", "json.gz")
+        (ending, name)
+        for name, ending in in_turn(sorted({*command_names()} - {*WITHOUT_TRACE}), ("json", "json.gz"), 1)
     ],
 )
 def test_a_command_opens_its_trace_once(

@@ -32,7 +32,7 @@ def test_a_part_comes_with_the_lines_that_it_needs(part: str) -> None:
     assert FROM.keys() == set(Room._fields)
 
 
-@pytest.mark.parametrize(("panel", "empty"), [(12, True), (12, False)])
+@pytest.mark.parametrize(("panel", "empty"), [(12, True), (12, False), (40, False), (500, False)])
 def test_parts_and_lanes_fill_the_screen(panel: int, empty: bool) -> None:
     """No line is left over; lanes have one at least, and more before there is a panel."""
     for lines, room in rooms(panel, empty).items():

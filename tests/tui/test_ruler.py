@@ -93,6 +93,8 @@ def test_three_rulers() -> None:
     assert time_text(1_500_001, replace(session, ruler="file"), origin) == "@1500.001"
     in_file = [time_text(1_520_000, replace(session, ruler="file"), origin, 10**n) for n in range(4)]
     assert in_file == ["@1520.000", "@1520.00", "@1520.0", "@1520"]
+    around_zero = [time_text(ns, replace(session, ruler="file"), origin) for ns in (-1_500, -1, 0, 1)]
+    assert around_zero == ["@-1.500", "@-0.001", "@0.000", "@0.001"]
     utc = replace(session, ruler="wall", zone="UTC")
     assert time_text(1_500_000, utc, origin, 500_000) == "01:00:00.0015"
     india = replace(session, ruler="wall", zone="+05:30")

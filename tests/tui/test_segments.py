@@ -107,6 +107,14 @@ def test_the_middle_is_what_goes() -> None:
     assert fit_middle("thread 12345 (python)", 13) == "thread…ython)"
 
 
+@pytest.mark.parametrize("width", range(10, 40))
+def test_both_ends_of_a_title_are_about_as_long(width: int) -> None:
+    """What goes from the middle leaves as much of the begin as of the end, one character more at most."""
+    text = "".join(map(chr, range(0x100, 0x180)))
+    begin, end = fit_middle(text, width).split("…")
+    assert text.startswith(begin) and text.endswith(end) and len(begin) - len(end) in (0, 1)
+
+
 def test_without_colours_brackets_carry_the_meaning() -> None:
     """Without colours slices stand in brackets, open ends have none, several are texture and count."""
     runs = [

@@ -80,6 +80,8 @@ def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool, strips:
     minimap = min(strips.minimap, most) * (lines >= MINIMAP_FROM)
     ruler = strips.ruler * (lines > FOOTER_FROM)
     path = strips.path * (lines >= VERDICT_FROM)
+    others = header + minimap + verdict + ruler + path + message + footer
+    panel = max(0, min(panel, lines - others - 1))  # a line of lanes stays
     return Room(header, minimap, verdict, ruler, path, panel, message, footer)
 
 
