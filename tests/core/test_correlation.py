@@ -18,7 +18,7 @@ def intervals(spans: Spans) -> Intervals:
     return Intervals(*(np.array([span[at] for span in spans], np.int64) for at in (0, 1)))
 
 
-def made(seed: int, count: int) -> tuple[Activity, Spans]:
+def log_and_busy(seed: int, count: int) -> tuple[Activity, Spans]:
     """Return a log whose samples have gaps, far from 0 and never around 0, and when the device was busy."""
     pick = random.Random(seed)
     starts = (
@@ -44,7 +44,7 @@ def likeness(x: list[float], y: list[float], weights: list[int], length: float) 
 @pytest.mark.parametrize("seed", range(4))
 def test_samples_meet_the_busy_share_of_their_intervals(seed: int) -> None:
     """For each shift r is that of the samples that meet the window, each counting as long as it is."""
-    activity, spans = made(seed, 40)
+    activity, spans = log_and_busy(seed, 40)
     window = (100, 420)
     shifts: I64 = np.arange(4_400, 5_400, 37, dtype=np.int64)
     expected = []
@@ -65,7 +65,7 @@ def test_samples_meet_the_busy_share_of_their_intervals(seed: int) -> None:
 
 def test_of_a_long_trace_the_middle_is_compared() -> None:
     """What lies further from the middle than half of 20,000 samples changes nothing."""
-    activity, spans = made(1, 60_000)
+    activity, spans = log_and_busy(1, 60_000)
     window, shifts = (1_000, 501_000), np.array([5_000, 5_003], np.int64)
     r = exact(activity, intervals(spans), shifts, window, INTERVAL)
     inner = exact(activity, intervals(spans), shifts, (151_000, 351_000), INTERVAL)
@@ -75,13 +75,13 @@ def test_of_a_long_trace_the_middle_is_compared() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_all_shifts_at_once_are_each_alone(seed: int) -> None:
     """On a grid of half samples r is that of the cells that the log covers, where these are half of all."""
-    activity, spans = made(seed, 40)
+    activity, spans = log_and_busy(seed, 40)
     window, step = (100, 420), INTERVAL // 2
-    found = curve(activity, intervals(spans), window, INTERVAL)
+    result = curve(activity, intervals(spans), window, INTERVAL)
     samples = list(zip(activity.starts.tolist(), activity.ends.tolist(), activity.value.tolist()))
     number = (window[1] - window[0]) // step
     expected = []
-    for shift in (found.first + np.arange(len(found.r)) * step).tolist():
+    for shift in (result.first + np.arange(len(result.r)) * step).tolist():
         x, y = list[float](), list[float]()
         for cell in range(number):
             middle = window[0] + cell * step + step // 2
@@ -90,13 +90,13 @@ def test_all_shifts_at_once_are_each_alone(seed: int) -> None:
                 x.append(value)
                 y.append(busy_share(spans, middle - INTERVAL // 2, middle + INTERVAL // 2))
         expected.append(likeness(x, y, [1] * len(x), number))
-    assert found.step == step and np.isnan(expected).any() and not np.isnan(expected).all()
-    np.testing.assert_allclose(found.r, expected, rtol=1e-6, atol=1e-9, equal_nan=True)
+    assert result.step == step and np.isnan(expected).any() and not np.isnan(expected).all()
+    np.testing.assert_allclose(result.r, expected, rtol=1e-6, atol=1e-9, equal_nan=True)
 
 
 def test_what_does_not_vary_is_like_nothing() -> None:
     """A log of one value, or a device that is always or never busy, has no likeness at any shift."""
-    activity, spans = made(0, 40)
+    activity, spans = log_and_busy(0, 40)
     flat = Activity("flat", activity.starts, activity.ends, np.full(40, 55.5))
     pairs: list[tuple[Activity, Spans]] = [(flat, spans), (activity, [(0, 9_000)]), (activity, [])]
     for one, busy in pairs:

@@ -409,8 +409,8 @@ def test_counters_without_a_name(fields: bytes, name: str) -> None:
 def test_where_an_event_stands_in_the_source(order: Sequence[int]) -> None:
     """File, function and line are known by their numbers, in whatever order they were written."""
     parts = text_field(2, "a.cc"), text_field(3, "run"), number_field(4, 17), number_field(1, 5)
-    place = source_place(b"".join([*(parts[at] for at in order), parts[3]]))
-    assert place == {"file": "a.cc", "function": "run", "line": 17}
+    source = source_place(b"".join([*(parts[at] for at in order), parts[3]]))
+    assert source == {"file": "a.cc", "function": "run", "line": 17}
 
 
 @pytest.mark.slow

@@ -105,6 +105,7 @@ def test_join_finds_each_row_once(here: list[tuple[str, int]], there: list[tuple
         (Column("o", "o", "object"), [[1], [1, 2, 3], None, []], [1, 0, 2, 3]),
         (Column("o", "o", "object"), [{"a": 1}, {}, {"a": 1, "b": 2}], [2, 0, 1]),
         (Column("n", "n", "number"), [2, 30, None], [1, 0, 2]),
+        (Column("i", "i", "id"), ["9/1", "10/0", "9/0", "8/2"], [1, 0, 2, 3]),
         (Column("t", "t", "text"), ["b", "c", "a", "b"], [1, 0, 3, 2]),
         (Column("d", "d", "ns", change=True), [-5, 3, 4], [0, 2, 1]),
     ],

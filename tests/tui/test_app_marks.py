@@ -73,13 +73,13 @@ async def test_the_mark_next_to_the_cursor_goes(trace: Trace) -> None:
     """Of several marks in view that one is removed which is nearest to the cursor, on either side."""
     async with open_viewer(trace, (120, 50)) as (app, _):
         view = app.session.viewport
-        places = [view.start + view.span * share // 10 for share in (1, 3, 6, 8)]
+        times = [view.start + view.span * share // 10 for share in (1, 3, 6, 8)]
         for cursor, gone in ((5, 6), (4, 3), (9, 8), (0, 1)):
-            app.store.dispatch(replace(app.store.now, marks=tuple(Mark(place, place) for place in places)))
+            app.store.dispatch(replace(app.store.now, marks=tuple(Mark(time, time) for time in times)))
             app.store.go(replace(app.session, cursor=view.start + view.span * cursor // 10), "cursor")
             app.run_command("unmark")
             left = {mark.start for mark in app.store.now.marks}
-            assert {*places} - left == {view.start + view.span * gone // 10}
+            assert {*times} - left == {view.start + view.span * gone // 10}
 
 
 def test_a_copy_has_the_same_marks(trace: Trace, tmp_path: Path) -> None:
