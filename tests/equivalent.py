@@ -15,6 +15,7 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("columns[texts[0]].key: 0", "1"): "of equal ranks the first text is first anyway",
         ("len(ranks) + 1", "2"): "any rank behind all others is the last",
         ("abs(value) < SMALL", "abs(value) <= SMALL"): "0.001 is written the same in both ways",
+        ("if len(text) > SENTENCE", "len(text) >= SENTENCE"): "a text of 40 characters fits either way",
     },
     "core/tables/findings/gaps.py": {
         ("floor = max(", "2"): "a floor of 1 ns, as of 2 ns, only keeps gaps of no length out",
@@ -71,8 +72,20 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("if compiled <= eager", "compiled < eager"): "what costs nothing is not listed",
         ("if slow <= quick", "slow < quick"): "what costs nothing is not listed",
     },
-    "core/tables/path_walk.py": {
+    "core/tables/path/path_walk.py": {
         ("if len(self.segments) + len(self.spans) & ", "1"): "whether to stop is asked as often",
+    },
+    "core/tables/frame/frame.py": {
+        ("width = int(values.max(initial=0))", "2"): "codes are distinct in any width that holds them",
+    },
+    "core/trace/device_clocks.py": {
+        ("worst = int(np.argmax(lead))", "2"): "any number below 0 is no launch",
+    },
+    "core/logs/correlation.py": {
+        (
+            "usable = (2 * count",
+            "xx >= FLAT * float((x * x).sum())",
+        ): "equal are only zeros, of which r is none",
     },
     "core/store/groups.py": {
         ("MOST_FILE = ", "513"): "it bounds what a damaged file may take, and no file comes near",
