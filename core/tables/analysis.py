@@ -130,7 +130,8 @@ class Analysis:
         answers = scope.trace.answers
         if isinstance(answers, Answers):
             return answers.tables(self.name, options, scope)
-        tables: Tables = loaded(self.function)(scope, **options)
+        known: Scope = loaded("device.untrusted:with_known_ends")(scope) if self.doubts == "host" else scope
+        tables: Tables = loaded(self.function)(known, **options)
         return loaded("device.untrusted:with_doubts")(tables, scope, self.doubts) if self.doubts else tables
 
 

@@ -198,6 +198,7 @@ OWN = (
         metric_group="ops",
         group=TIME,
         examples=("tracelane ops trace.json --sort self_cpu_ns", "tracelane ops trace.json --by step"),
+        doubts="host",
     ),
     Analysis(
         "steps",

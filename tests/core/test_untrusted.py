@@ -12,8 +12,20 @@ import pytest
 from tests.corpus import CASES, CORPUS, needs
 from tests.events import Event, complete, event, flow, metadata
 from tracelane.core.base.kineto import StartedWork, started_work
-from tracelane.core.tables.device.untrusted import Untrusted, untrusted, untrusted_time
+from tracelane.core.index.format import LaneRole
+from tracelane.core.tables.device.breakdown import breakdown_metrics
+from tracelane.core.tables.device.gap import work_gaps
+from tracelane.core.tables.device.untrusted import (
+    OF_DEVICES,
+    OF_RECORDS,
+    TROUBLES,
+    Trouble,
+    Untrusted,
+    untrusted,
+    untrusted_time,
+)
 from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, timed_work
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import Trace, open_trace
@@ -297,7 +309,7 @@ def open_ended(count: int) -> list[Event]:
         ),
         ("idle", [*program(30), kernel(999, -8e9, 10)], "2 h 13 min between 1 piece of work"),
         ("summary", [*program(30), kernel(999, -8e9, 10)], "2 h 13 min between 1 piece of work"),
-        ("breakdown", program(50, range(20, 30)), "the work of 10 calls is missing, for 1.04 ms"),
+        ("breakdown", program(50, range(20, 30)), "the work of 10 launch calls is missing, for 1.04 ms"),
         ("breakdown", excerpt(named=False), "cut out of a longer one and lacks the device's records"),
         ("tree", open_ended(10), "10 slices of one name end with the lane"),
         ("range", open_ended(10), "10 slices of one name end with the lane"),
@@ -312,6 +324,73 @@ def test_tables_say_what_cannot_be_trusted(
     assert sum(said in note for note in notes) == 1, notes
     elsewhere = Scope(trace, (trace.opening_span[0], trace.opening_span[0] + 500))
     assert not any(said in note for note in BY_NAME[analysis].run(elsewhere).main.notes)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [*program(30), kernel(999, -8e9, 10)],
+        [*program(30), kernel(999, 8e9, 10)],
+        program(50, range(20, 30)),
+        excerpt(named=False),
+    ],
+    ids=["far before", "far behind", "lost", "cut"],
+)
+def test_no_idle_time_is_counted_where_nothing_is_known(events: Sequence[Event], tmp_path: Path) -> None:
+    """Totals of idle time leave out what cannot be trusted: by device, stream, state, cause, as metrics and
+    as the gaps that a key walks; busy time and idle time are still all of it.
+    """
+    trace = opened(tmp_path, events)
+    scope = Scope(trace)
+    unknown = untrusted_time(untrusted(scope), troubles=OF_DEVICES)
+    work = timed_work(scope)
+    span = int(work.start.min()), int(work.end.max())
+    known = work.union().union(unknown).gaps(*span).length
+    breakdown, idle = (BY_NAME[name].run(scope) for name in ("breakdown", "idle"))
+    for table in (breakdown["devices"], breakdown["streams"]):
+        (row,) = table.rows()
+        assert row["idle_ns"] == known and row["kernel_time_ns"] == row["busy_ns"] + known
+    (state,) = breakdown["states"].rows()
+    assert state["of_ns"] == state["busy_ns"] + state["collective_waiting_ns"] + state["idle_ns"]
+    (stream,), (device,) = idle["streams"].rows(), idle["devices"].rows()
+    assert stream["idle_ns"] == known and device["idle_ns"] == state["idle_ns"]
+    assert sum(device[f"{name}_ns"] for name in GAP_CLASSES) <= device["idle_ns"]  # none after the last work
+    named = {metric.name: metric.value for metric in breakdown_metrics(scope)}
+    assert named["device.idle"] == known
+    gaps = work_gaps(trace, next(lane.index for lane in trace.lanes if lane.role is LaneRole.DEVICE))
+    assert gaps is not None
+    assert unknown.covered(gaps.starts, gaps.ends).sum() < (gaps.ends - gaps.starts).sum()
+
+
+def test_slices_that_never_end_are_in_no_total(tmp_path: Path) -> None:
+    """Trees, operators and ranges are as of a trace without them: no sum is longer than the trace, and
+    nothing stands below what was never ended.
+    """
+    ops = [complete(100.0 * at, 50, "aten::mm", pid=HOST, tid=HOST) for at in range(20)]
+    frames = [
+        complete(100.0 * at + 60, 1990 - 100.0 * at, "len", "python_function", pid=HOST, tid=HOST)
+        for at in range(20)
+    ]
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    ended, never = (
+        Scope(opened(tmp_path / name, events)) for name, events in (("a", ops), ("b", [*ops, *frames]))
+    )
+    assert never.trace.span[1] - never.trace.span[0] == 2_050_000
+    for name in ("tree", "ops", "range"):
+        mains = [BY_NAME[name].run(scope).main for scope in (ended, never)]
+        rows = [[{**row, "share": 0} for row in main.rows()] for main in mains]
+        assert rows[0] == rows[1] and len(rows[0]) == 1, name
+        assert "20 slices whose ends are not known" in mains[1].scope
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_each_trouble_has_its_words(trouble: Trouble) -> None:
+    """One sentence of a device, one of a cause and one of a file, each once for all who tell of it."""
+    kind = TROUBLES[trouble]
+    texts = [text.format(count="3 calls", ns="1 ms") for text in (kind.text, kind.cause, *kind.lack)]
+    assert all(texts) and not any("{" in text for text in texts)
+    assert (trouble in OF_RECORDS) is kind.of_records
 
 
 @pytest.mark.parametrize("analysis", ["breakdown", "idle", "summary", "tree", "range"])

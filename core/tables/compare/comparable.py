@@ -18,9 +18,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import AnyArray
+from ...base.arrays import AnyArray, sum_of
 from ...base.units import count_of, format_count
-from ..device.untrusted import LostCalls, damage, holds_events
+from ..device.untrusted import TROUBLES, LostCalls, damage, holds_events
 from ..frame.frame_columns import work_of
 from ..frame.scope import Scope
 
@@ -149,6 +149,15 @@ def _lacks_of_source(scope: Scope, source: int) -> Iterable[tuple[str, Need, int
     for trouble, bad in (("zero", lost.untimed), ("collapsed", positions[lost.collapsed])):
         if len(bad):
             yield trouble, "device", len(bad), len(positions)
+    if cut := sum_of(one.end - one.start for one in lost.cut_out()):
+        yield (
+            "cut",
+            "device",
+            cut,
+            scope.trace.span_at(scope.clocks)[1] - scope.trace.span_at(scope.clocks)[0],
+        )
+    if count := sum(one.count for one in lost.open_ended()):
+        yield "open-ended", "host", count, events
 
 
 def _in_range(scope: Scope, source: int, positions: AnyArray) -> int:
@@ -164,17 +173,15 @@ def _text(trouble: str, count: int, total: int, files: int) -> str:
     whole = files == 1
     if trouble == "empty":
         return "holds no events" if whole else f"holds no events in {format_count(count)} of {files} files"
-    if trouble == "truncated":
-        return "is cut off or damaged"
     if trouble == UNOPENED:
         return f"lacks {format_count(count)} of {files} files, which could not be read"
-    what = {
-        "unreadable": ("event cannot be read", "events cannot be read"),
-        "lost": ("launch has no device work", "launches have no device work"),
-        "zero": ("kernel or copy has no usable times", "kernels and copies have no usable times"),
-        "collapsed": ("kernel or copy has no known end", "kernels and copies have no known end"),
-    }[trouble]
-    return f"{format_count(count)} of {count_of(total, *what)}"
+    words = {**LACK_WORDS, "unreadable": ("event cannot be read", "events cannot be read")}
+    if trouble in ("truncated", "cut"):  # of a file as a whole
+        return words[trouble][0]
+    return f"{format_count(count)} of {count_of(total, *words[trouble])}"
+
+
+LACK_WORDS: Mapping[str, tuple[str, str]] = {str(each): kind.lack for each, kind in TROUBLES.items()}
 
 
 class Side(NamedTuple):

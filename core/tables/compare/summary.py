@@ -17,6 +17,7 @@ from ...base.errors import UsageError
 from ...base.short_names import comparable_name, is_short_form
 from ...query.groups import Groups, Labels, concatenated, dense
 from ...trace.step_spans import step_spans
+from ..device.untrusted import with_known_ends
 from ..frame.frame_columns import MODULE, module_label, timed_work
 from ..frame.metrics import Metric, Number
 from ..frame.schema import Column, TableSchema
@@ -293,6 +294,8 @@ def summary_tables(summary: Summary, rows: int) -> Tables:
 
 def summarise(scope: Scope, title: str) -> Summary:
     """Return the summary of a scope."""
+    whole = scope
+    scope = with_known_ends(whole)
     text, spreads, calls = timed_work(scope).scope.text, _spreads(scope), _host_calls(scope)
     tables = {
         "kernels": _kernels(scope, spreads["kernels"]),
@@ -301,7 +304,7 @@ def summarise(scope: Scope, title: str) -> Summary:
         "categories": _categories(scope),
         "steps": _steps(scope),
     }
-    return Summary(title, text, metrics(scope), tables, recorded=recorded(scope))
+    return Summary(title, text, metrics(scope), tables, recorded=recorded(whole))
 
 
 def metrics_named(scope: Scope, names: Iterable[str], summary: Summary | None = None) -> dict[str, Metric]:

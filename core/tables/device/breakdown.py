@@ -18,6 +18,7 @@ from ..frame.shape import Ask, Shape, flagged, n, ratio_of, text, total
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 from .device_state import state_table
+from .untrusted import unknown_time
 
 
 def _of_device(value: Callable[[WorkDevice], int | str]) -> Ask:
@@ -47,9 +48,22 @@ def less(whole: Ask, part: Ask) -> Ask:
     return Ask(lambda g: np.asarray(whole.of(g)) - np.asarray(part.of(g)))
 
 
+def _unknown(g: FrameGroups) -> I64:
+    """Return for how long it is not known of each group whether its device did nothing, ns."""
+
+    def of(part: Frame) -> int:
+        time = unknown_time(part.scope, part.first_device.device)
+        if not len(time):
+            return 0
+        return time.clipped(int(part.start.min()), int(part.end.max())).without(part.union()).length
+
+    times: I64 = g.once(_unknown, lambda groups: np.array([of(part) for part in groups.parts], np.int64))
+    return times
+
+
 START, END = Ask(lambda g: g.least(g.frame.start)), Ask(lambda g: g.most(g.frame.end, NEVER))
 BUSY, COMPUTE, COMMUNICATION = covered(), covered("compute"), covered("communication")
-SPAN, NON_COMPUTE = less(END, START), less(BUSY, COMPUTE)
+SPAN, NON_COMPUTE = less(less(END, START), Ask(_unknown)), less(BUSY, COMPUTE)
 IDLE = less(SPAN, BUSY)
 OVERLAP = less(COMMUNICATION, less(covered("compute", "communication"), COMPUTE))
 DEVICE: Mapping[str, Ask | tuple[str, Ask]] = {

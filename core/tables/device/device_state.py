@@ -33,7 +33,6 @@ import numpy as np
 from ...base.arrays import EMPTY, F64, I64, U8, U32, AnyArray, Intervals, merge, sum_of
 from ...base.errors import UnreadableError
 from ...base.kineto import ANNOTATIONS
-from ...base.units import format_ns
 from ...index.flex import is_flex
 from ...index.format import NONE
 from ...index.store import Index
@@ -51,7 +50,7 @@ from ..frame.table import Table
 from ..peers.skew import Skew, parts_in_one_file, skew, skew_of_parts
 from ..steps.attribution import work_by_steps
 from .aiu_cycles import flex_stamps
-from .untrusted import OF_RECORDS, untrusted, untrusted_time
+from .untrusted import doubts, unknown_time
 
 PRECEDENCE = ("compute", "collective_moving", "collective_unsplit", "copy", "collective_waiting", "idle")
 """The states; of those that hold at once the first counts. Their order gives the numbers in `states`."""
@@ -183,22 +182,13 @@ def state_table(scope: Scope) -> Table:
     states = device_states(scope)
     rows = []
     for one in states:
-        ns = {**one.ns, "busy": one.busy_ns, "of": one.of_ns, "start": int(one.edges[0])}
+        unknown = unknown_time(scope, one.device.device).intersection(one.spent[IDLE]).length
+        ns = {**one.ns, "busy": one.busy_ns, "of": one.of_ns - unknown, "start": int(one.edges[0])}
+        ns["idle"] -= unknown
         what = {"rank": one.device.rank, "label": one.device.title, "busy_share": ratio(ns["busy"], ns["of"])}
         rows.append({**what, **{f"{name}_ns": time for name, time in ns.items()}})
     jumps = [(one.device.device.source, one.longest) for one in states]
-    periods = untrusted(scope) if states else ()
-    notes = []
-    for one in states:
-        unsure = (
-            untrusted_time(periods, one.device.device).clipped(int(one.edges[0]), int(one.edges[-1])).length
-        )
-        if unsure:
-            kinds = ", ".join(sorted({one.trouble for one in periods if one.trouble in OF_RECORDS}))
-            notes.append(
-                f"{one.device.title}: {format_ns(unsure)} of this cannot be trusted ({kinds}): see doctor"
-            )
-    return Table.from_rows(STATES, scope.text, rows, jumps, notes=notes)
+    return Table.from_rows(STATES, scope.text, rows, jumps, notes=doubts(scope, "device") if states else ())
 
 
 def looked_at(scope: Scope) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from ...trace import Trace
 from ...trace.devices import devices
 from ..frame.frame_columns import GAP_CLASSES, gap_rows, timed_work
 from ..frame.scope import Scope
+from .untrusted import with_known_gaps
 
 LANES_WITH_GAPS = 64
 """Lanes whose gaps are held in memory, those asked for last."""
@@ -134,7 +135,8 @@ def work_gaps(trace: Trace, number: int, clocks: Clocks = NO_CLOCKS) -> Gaps | N
     device = next((device for device in devices(trace) if number in device.lanes), None)
     if device is None:
         return None
-    work = timed_work(Scope(trace, lanes=device.lanes, clocks=clocks, source=device.source))
+    scope = Scope(trace, lanes=device.lanes, clocks=clocks, source=device.source)
+    work = with_known_gaps(timed_work(scope))
     on_lane = lanes_of(trace.indexes[device.source], work.position) == trace.lanes[number].number
     gaps = gap_rows(work[np.isin(work.stream, work.stream[on_lane])])
     gaps = gaps[np.lexsort((gaps.start, gaps.reach))]

@@ -38,6 +38,7 @@ from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 from .device_state import CAUSES, IDLE, device_states
 from .gap import gap_ended_by, gaps_of
+from .untrusted import unknown_time, with_known_gaps
 
 if TYPE_CHECKING:
     from ...trace import Trace
@@ -241,7 +242,7 @@ def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Frame:
 
     A gap runs from the latest end so far, so it is never negative and no time counts twice.
     """
-    work = timed_work(scope)
+    work = with_known_gaps(timed_work(scope))
     return work.plus(gap_class=gap_classes(work, kernel_wait_ns))
 
 
@@ -257,10 +258,12 @@ def idle_devices(scope: Scope) -> Table:
     for one in device_states(scope):
         is_idle = one.states == IDLE
         causes = np.zeros(len(CAUSES), np.int64)
-        np.add.at(causes, one.causes[is_idle], np.diff(one.edges)[is_idle])
-        ns = {"idle_ns": one.ns["idle"], "of_ns": one.of_ns}
+        unknown = unknown_time(scope, one.device.device).covered(one.edges[:-1], one.edges[1:])
+        np.add.at(causes, one.causes[is_idle], (np.diff(one.edges) - unknown)[is_idle])
+        left_out = sum_of(unknown[is_idle])
+        ns = {"idle_ns": one.ns["idle"] - left_out, "of_ns": one.of_ns - left_out}
         ns |= {f"{name}_ns": cause for name, cause in zip(GAP_CLASSES, causes.tolist())}
-        share = ratio(one.ns["idle"], one.of_ns)
+        share = ratio(ns["idle_ns"], ns["of_ns"])
         rows.append({"rank": one.device.rank, "device": one.device.title, "idle_share": share, **ns})
     return Table.from_rows(DEVICES, scope.text, rows)
 

@@ -21,15 +21,16 @@ A few lost calls (`LostCalls.are_few`) make no period: a profiler that is stoppe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, Intervals, merge
+from ...base.clock import Clocks
 from ...base.kineto import RUNTIME
 from ...base.units import count_of, format_ns
 from ...index.format import LaneRole, RowKind, SliceFlag
@@ -39,30 +40,104 @@ from ...query.lost import StartingCalls, starting_calls, untimed_work
 from ...query.views import Lane
 from ...read.problem import NO_EVENTS, OTHER_TEXT, UNVERIFIED
 from ...trace.devices import Device, device_title, devices
+from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER
 from ..frame.schema import Column, TableSchema
-from ..frame.scope import Scope
+from ..frame.scope import Scope, WithoutOpenEnded
 from ..frame.table import Table, Tables
 from ..host.host_columns import WAITS
 
+if TYPE_CHECKING:
+    from ...trace import Trace
+
 Trouble: TypeAlias = Literal["lost", "zero", "collapsed", "merged", "truncated", "cut", "far", "open-ended"]
-OF_RECORDS: frozenset[Trouble] = frozenset({"lost", "zero", "collapsed", "merged", "truncated", "cut"})
-"""Troubles of the records of a device, for all of their time."""
+Severity: TypeAlias = Literal["error", "warning"]
 PIECES = ("piece of work", "pieces of work")
-SENTENCES: Mapping[Trouble, tuple[str, tuple[str, str]]] = {
-    "lost": ("the work of {count} is missing, for {ns}", ("call", "calls")),
-    "zero": ("no usable times of {count}, for {ns}", PIECES),
-    "collapsed": ("no known end of {count}, for {ns}", PIECES),
-    "merged": ("nothing was recorded between captures, for {ns}", ("", "")),
-    "truncated": ("the file is cut off before the device's work ends, for {ns}", ("", "")),
-    "cut": ("the file is cut out of a longer one and lacks the device's records, for {ns}", ("", "")),
-    "far": ("{ns} between {count} and all others", PIECES),
-    "open-ended": (
+
+
+class TroubleKind(NamedTuple):
+    """What one trouble is, and its sentences: `text` of a device or lane, with how many `words` and how much
+    time; `cause` as the reason for what is missing; `lack` of a file.
+    """
+
+    severity: Severity
+    of_records: bool  # of a device, for all of the time
+    text: str
+    cause: str
+    lack: tuple[str, str]  # of one, of several
+    words: tuple[str, str] = ("", "")
+
+
+TROUBLES: Final[Mapping[Trouble, TroubleKind]] = {
+    "lost": TroubleKind(
+        "error",
+        True,
+        "the work of {count} is missing, for {ns}",
+        "the work of {count} is missing",
+        ("launch has no device work", "launches have no device work"),
+        ("launch call", "launch calls"),
+    ),
+    "zero": TroubleKind(
+        "error",
+        True,
+        "no usable times of {count}, for {ns}",
+        "no usable times of {count}",
+        ("kernel or copy has no usable times", "kernels and copies have no usable times"),
+        PIECES,
+    ),
+    "collapsed": TroubleKind(
+        "error",
+        True,
+        "no known end of {count}, for {ns}",
+        "no known end of {count}",
+        ("kernel or copy has no known end", "kernels and copies have no known end"),
+        PIECES,
+    ),
+    "merged": TroubleKind(
+        "warning",
+        True,
+        "nothing was recorded between captures, for {ns}",
+        "the time between two recordings in one file",
+        ("has time that was not recorded", "have time that was not recorded"),
+    ),
+    "truncated": TroubleKind(
+        "error",
+        True,
+        "the file is cut off before the device's work ends, for {ns}",
+        "the file is cut off",
+        ("is cut off or damaged", "are cut off or damaged"),
+    ),
+    "cut": TroubleKind(
+        "warning",
+        True,
+        "the file is cut out of a longer one and lacks the device's records, for {ns}",
+        "the file is cut out of a longer one, without what the device did while the host waited for it",
+        ("is cut out of a longer recording", "are cut out of longer recordings"),
+    ),
+    "far": TroubleKind(
+        "warning",
+        False,
+        "{ns} between {count} and all others",
+        "{count} far from all others",
+        ("kernel or copy lies far from all others", "kernels and copies lie far from all others"),
+        PIECES,
+    ),
+    "open-ended": TroubleKind(
+        "warning",
+        False,
         "{count} of one name end with the lane, in the same ns: their ends are not known",
+        "the ends of {count} are not known",
+        ("slice has no known end", "slices have no known end"),
         ("slice", "slices"),
     ),
 }
-"""What is said of time that cannot be trusted, of one device or lane."""
+"""All that can be wrong with time, told in these words wherever it is told."""
+OF_RECORDS: Final[frozenset[Trouble]] = frozenset(
+    trouble for trouble, kind in TROUBLES.items() if kind.of_records
+)
+"""Troubles of the records of a device, for all of their time."""
+OF_DEVICES: Final[frozenset[Trouble]] = OF_RECORDS.union(["far"])
+"""Troubles for the time of which it is not known what a device did."""
 CUT_SHARE = 0.5
 """Of a file without names of processes a gap of the device of so much of its time is long."""
 MANY_OPEN = 3
@@ -130,6 +205,10 @@ class LostCalls:
         self.scope, self.source = scope, source
         self.index = scope.trace.indexes[source]
         self.launches = scope.trace.launches(source)
+
+    @cached_property
+    def devices(self) -> list[Device]:
+        return [one for one in devices(self.scope.trace) if one.source == self.source]
 
     @cached_property
     def calls(self) -> StartingCalls:
@@ -217,7 +296,7 @@ class LostCalls:
 
     def periods(self) -> Iterator[Untrusted]:
         """Yield what cannot be trusted of the source, device by device."""
-        own = [one for one in devices(self.scope.trace) if one.source == self.source]
+        own = self.devices
         by_process = {one.process: one for one in own}
         is_cut = bool(damage(self.index))
         runs = list(self._runs(by_process))
@@ -233,14 +312,15 @@ class LostCalls:
         for start, end in _capture_gaps(self.scope, self.source):
             for one in own:
                 yield Untrusted(self.source, one, "merged", start, end, 0, None, None)
-        yield from self._cut_out(own)
+        yield from self.cut_out()
         yield from self._far(by_process)
         yield from self.open_ended()
 
-    def _cut_out(self, own: Sequence[Device]) -> Iterator[Untrusted]:
+    def cut_out(self) -> Iterator[Untrusted]:
         """Yield the time of which a file that is cut out of a longer one lacks the device's records: the host
         waits for the device, which does nothing, for most of a long gap.
         """
+        own = self.devices
         positions, starts, ends = self.work
         is_named = any(name or labels for _, name, labels, *_ in self.index.processes.tolist())
         if is_named or not len(positions) or len(own) != 1:
@@ -278,9 +358,11 @@ class LostCalls:
 
     def open_ended(self) -> Iterator[Untrusted]:
         """Yield the time in which slices are open that were never ended, by lane and name."""
-        for lane in self.scope.trace.lanes:
-            if lane.source == self.source and len(lane.rows) > MANY_OPEN:
-                yield from _open_in_lane(self.index, lane, self.scope.clocks.offset(self.source, lane.pid))
+        for lane, positions in open_slices(self.scope, self.source):
+            offset = self.scope.clocks.offset(self.source, lane.pid)
+            start, end = self.index.start(int(positions[0])) + offset, int(lane.end) + offset
+            count, first = len(positions), int(positions[0])
+            yield Untrusted(self.source, None, "open-ended", start, end, count, None, first, lane.index)
 
     def _after_all(self, device: Device) -> Iterator[Untrusted]:
         positions, _, ends = self.work
@@ -381,8 +463,28 @@ def _usual_lanes(lane: I64, device: I64, name: AnyArray) -> I64:
     return result
 
 
-def _open_in_lane(index: Index, lane: Lane, offset: int) -> Iterator[Untrusted]:
-    """Yield a period for each name of which too many slices end with the lane."""
+def open_slices(scope: Scope, source: int) -> Iterator[tuple[Lane, I64]]:
+    """Yield the slices of a source that were never ended, by lane and name, by start."""
+    for lane in scope.trace.lanes:
+        if lane.source == source and len(lane.rows) > MANY_OPEN:
+            for positions in _open_in_lane(scope.trace.indexes[source], lane):
+                yield lane, positions
+
+
+def with_known_ends(scope: Scope) -> Scope:
+    """Return a scope without the slices that were never ended: how long they last is not known, nor what lies
+    in them.
+    """
+    positions: dict[Index, AnyArray] = {}
+    for source in scope.sources:
+        own = [slices for _, slices in open_slices(scope, source)]
+        if own:
+            positions[scope.trace.indexes[source]] = np.sort(np.concatenate(own))
+    return replace(scope, where=WithoutOpenEnded(positions, scope.where)) if positions else scope
+
+
+def _open_in_lane(index: Index, lane: Lane) -> Iterator[I64]:
+    """Yield the slices of each name of which too many end with the lane, by start."""
     rows = index.rows[lane.rows.start : lane.rows.stop]
     rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0) & (rows["end"] == lane.end)]
     last = (rows["first"] + rows["count"]).astype(np.int64) - 1  # slices of a row do not overlap
@@ -391,15 +493,12 @@ def _open_in_lane(index: Index, lane: Lane, offset: int) -> Iterator[Untrusted]:
     starts, names = index.column("slices.start")[last].astype(np.int64), index.column("slices.name")[last]
     for name in np.unique(names).tolist():
         own = np.flatnonzero(names == name)
-        begun = np.unique(starts[own])
         if (
-            len(begun) > MANY_OPEN
+            len(np.unique(starts[own])) > MANY_OPEN
             and 2 * len(own) > len(last)
             and len(own) == _count_of_name(index, lane, name)
         ):
-            first, end = int(begun[0]) + offset, int(lane.end) + offset
-            position = int(last[own[np.argmin(starts[own])]])
-            yield Untrusted(lane.source, None, "open-ended", first, end, len(own), None, position, lane.index)
+            yield last[own[np.argsort(starts[own], kind="stable")]]
 
 
 def _count_of_name(index: Index, lane: Lane, name: int) -> int:
@@ -436,6 +535,8 @@ UNTRUSTED = TableSchema(
         Column("start_ns", "from", "ns", moment=True),
         Column("ns", "for", "ns"),
         Column("count", "calls or kernels", "count"),
+        Column("severity", "severity", "text", detail=True),
+        Column("reason", "reason", "text", detail=True),
     ),
     keys=("file", "device", "trouble", "start_ns"),
 )
@@ -443,21 +544,45 @@ UNTRUSTED = TableSchema(
 
 def untrusted(scope: Scope) -> tuple[Untrusted, ...]:
     """Return the time of a scope's sources that cannot be trusted, whatever its range, by start."""
-    by_source = [LostCalls(scope, source).periods() for source in scope.sources]
+    by_source = [_periods_of(scope.trace, source, scope.clocks) for source in scope.sources]
     return tuple(sorted((one for source in by_source for one in source), key=lambda one: one.start))
 
 
-def untrusted_time(periods: Sequence[Untrusted], device: Device | None = None) -> Intervals:
+@lru_cache(maxsize=64)
+def _periods_of(trace: Trace, source: int, clocks: Clocks) -> tuple[Untrusted, ...]:
+    """Return the periods of one source: tables, findings and notes of one answer ask for them."""
+    return tuple(LostCalls(Scope(trace, clocks=clocks, source=source), source).periods())
+
+
+def untrusted_time(
+    periods: Sequence[Untrusted], device: Device | None = None, troubles: Container[Trouble] = OF_RECORDS
+) -> Intervals:
     """Return the time for which records of devices cannot be trusted; of a device, with those of all of its
     source.
     """
     own = [
         one
         for one in periods
-        if one.trouble in OF_RECORDS
+        if one.trouble in troubles
         and (device is None or one.device == device or (one.device is None and one.source == device.source))
     ]
     return merge(np.array([one.start for one in own], np.int64), np.array([one.end for one in own], np.int64))
+
+
+def unknown_time(scope: Scope, device: Device) -> Intervals:
+    """Return the time in which it is not known what a device did: no idle time is counted in it."""
+    return untrusted_time(untrusted(scope), device, OF_DEVICES)
+
+
+def with_known_gaps(work: Frame) -> Frame:
+    """Return device work whose gaps count only the time in which it is known that the device did nothing."""
+    if not any(one.trouble in OF_DEVICES for one in untrusted(work.scope)):
+        return work
+    gap = np.array(work.gap, np.int64)
+    for part in work.plus(_row=np.arange(len(work))).by("device_row"):
+        time = unknown_time(work.scope, part.first_device.device)
+        gap[part._row] -= time.covered(part.start - part.gap, part.start)
+    return work.plus(gap=gap)
 
 
 def doubts(scope: Scope, of: Doubted) -> tuple[str, ...]:
@@ -467,13 +592,13 @@ def doubts(scope: Scope, of: Doubted) -> tuple[str, ...]:
     low, high = scope.range or scope.trace.span_at(scope.clocks)
     groups: dict[tuple[str, Trouble], list[Untrusted]] = {}
     for source in scope.sources:
-        lost = LostCalls(scope, source)
-        periods = lost.open_ended() if of == "host" else lost.periods()
-        for one in periods:
+        for one in _periods_of(scope.trace, source, scope.clocks):
             if one.start < high and one.end > low and (of == "all" or (one.lane is None) == (of == "device")):
                 groups.setdefault((_subject(scope, one), one.trouble), []).append(one)
     return tuple(
-        f"{subject}: {_sentence(trouble, own)} (doctor)" for (subject, trouble), own in groups.items()
+        f"{subject}: {_sentence(trouble, own)}; "
+        f"{'no idle time is counted there' if trouble in OF_DEVICES else 'they are left out'} (doctor)"
+        for (subject, trouble), own in groups.items()
     )
 
 
@@ -487,9 +612,8 @@ def _subject(scope: Scope, one: Untrusted) -> str:
 
 
 def _sentence(trouble: Trouble, periods: Sequence[Untrusted]) -> str:
-    text, words = SENTENCES[trouble]
-    ns = format_ns(sum(one.end - one.start for one in periods))
-    return text.format(count=count_of(sum(one.count for one in periods), *words), ns=ns)
+    kind, ns = TROUBLES[trouble], format_ns(sum(one.end - one.start for one in periods))
+    return kind.text.format(count=count_of(sum(one.count for one in periods), *kind.words), ns=ns)
 
 
 def with_doubts(tables: Tables, scope: Scope, of: Doubted) -> Tables:
@@ -510,5 +634,6 @@ def untrusted_table(scope: Scope, periods: Sequence[Untrusted]) -> Table:
         device = "" if one.device is None else device_title(scope.trace, one.device)
         what = {"file": Path(scope.trace.indexes[one.source].path).name, "device": device}
         times = {"start_ns": one.start, "ns": one.end - one.start, "count": one.count}
-        rows.append({**what, "trouble": one.trouble, **times})
+        why = {"severity": TROUBLES[one.trouble].severity, "reason": _sentence(one.trouble, [one])}
+        rows.append({**what, "trouble": one.trouble, **times, **why})
     return Table.from_rows(UNTRUSTED, scope.text, rows)

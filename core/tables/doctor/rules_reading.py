@@ -17,7 +17,7 @@ from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
 from ...read.problem import DAMAGED, OTHER_TEXT, UNVERIFIED
 from ...trace.devices import devices, lane_categories
-from ..device.untrusted import MANY_OPEN, capture_ends, damage, holds_events
+from ..device.untrusted import MANY_OPEN, TROUBLES, capture_ends, damage, holds_events
 from ..rule_threshold import OWN, Limits
 from .rule import (
     FIRST,
@@ -113,7 +113,7 @@ def other_text(recording: Recording, limits: Limits) -> Diagnosis | None:
 
 @DoctorRule(
     "open-ended",
-    "warning",
+    TROUBLES["open-ended"].severity,
     f"all slices of one name in a lane, more than {MANY_OPEN} with different starts, last until the same ns, "
     "in which the lane ends, and are most of those that do",
     PYTORCH,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...base.units import about_ns, count_of
 from ...trace.device_clocks import DeviceClock, device_clocks
-from ..device.untrusted import Trouble, Untrusted
+from ..device.untrusted import TROUBLES, Untrusted
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts
 from .finding import Evidence, Observation, Outcome
@@ -53,16 +53,6 @@ def _evidence(facts: SourceFacts, one: DeviceClock) -> tuple[Evidence, ...]:
     return tuple(facts.slice(*each) for each in zip(labels, one.earliest))
 
 
-WHAT: Mapping[Trouble, str] = {
-    "lost": "the work of {count} is missing",
-    "zero": "{pieces} without usable times",
-    "collapsed": "{pieces} of a length that cannot be right",
-    "merged": "the time between two recordings in one file",
-    "truncated": "the file is cut off",
-    "cut": "the file is cut out of a longer one, without what the device did while the host waited for it",
-}
-
-
 @Rule(
     "lost-kernels",
     "Part of the device's work is missing",
@@ -85,12 +75,8 @@ def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
     for trouble in dict.fromkeys(one.trouble for one in periods):
         of_kind = [one for one in periods if one.trouble == trouble]
         count = sum(one.count for one in of_kind)
-        parts.append(
-            WHAT[trouble].format(
-                count=count_of(count, "launch call", "launch calls"),
-                pieces=count_of(count, "piece of work is", "pieces of work are"),
-            )
-        )
+        kind = TROUBLES[trouble]
+        parts.append(kind.cause.format(count=count_of(count, *kind.words)))
     text = (
         f"For {about_ns(claim.length)} the records of {facts.device_title} cannot be trusted"
         f"{_steps_text(facts, periods)}: {'; '.join(parts)}"

@@ -206,6 +206,18 @@ class Chunk(Slices):
         return merge(np.concatenate(starts), np.concatenate(ends)).clipped(low, high).length
 
 
+@dataclass(frozen=True, eq=False)
+class WithoutOpenEnded:
+    """A filter that leaves out slices whose ends are not known, by source ascending, and what `more` does."""
+
+    positions: Mapping[Index, AnyArray]
+    more: Where | None = None
+
+    def __call__(self, index: Index, positions: I64) -> AnyArray:
+        known = places_in(self.positions.get(index, positions[:0]), positions) < 0
+        return known if self.more is None else known & self.more(index, positions)
+
+
 @dataclass(frozen=True)
 class Scope:
     """Which slices count. `range` is trace time, and a slice counts with its part inside it; `lanes` are
@@ -414,7 +426,12 @@ class Scope:
         if self.untimed:
             what = "kernel or copy" if self.untimed == 1 else "kernels and copies"
             words += f", without {self.untimed:,} {what} whose times are lost"
-        return words + (", filtered" if self.where is not None else "")
+        where = self.where
+        if isinstance(where, WithoutOpenEnded):
+            count = sum(map(len, where.positions.values()))
+            words += f", without {count:,} slices whose ends are not known"
+            where = where.more
+        return words + (", filtered" if where is not None else "")
 
     @property
     def origin(self) -> int:
