@@ -41,7 +41,7 @@ MAKE_BIG = CORPUS / "tools" / "make_big.py"
 EARLIER_US = Decimal(500)
 EVENT = re.compile(r"\n  \{\n.*?\n  \}", re.DOTALL)
 NUMBER = r"(\d+(?:\.\d+)?)"
-LEAST_ROOM, SHARE = 64 << 10, 0.01
+MIN_ROOM, SHARE = 64 << 10, 0.01
 KEYS = {
     "AWS_ACCESS_KEY_ID": "nobody",
     "AWS_SECRET_ACCESS_KEY": "nothing",
@@ -128,7 +128,7 @@ def collect_rank(
         "collect_s": cost.wall_s,
         "collect_processor_s": cost.processor_s,
         "summary_bytes": summary_bytes,
-        "fits": summary_bytes <= max(LEAST_ROOM, SHARE * size),
+        "fits": summary_bytes <= max(MIN_ROOM, SHARE * size),
     }
 
 

@@ -15,7 +15,7 @@ PROC = Path("/proc")
 INTERVAL_S = 0.02
 RESTS = 50
 """A look at the memory is followed by a pause of so many times what it took: looking must cost nothing."""
-LONGEST_REST_S = 0.1
+MAX_REST_S = 0.1
 """But no peak may pass unseen."""
 
 
@@ -90,7 +90,7 @@ class _Watch:
             self.peak |= Memory(proportional=_proportional(pids))
             pss_done = time.perf_counter()
             self._next_pss = pss_done + RESTS * (pss_done - done)
-        time.sleep(max(INTERVAL_S, min(RESTS * (done - began), LONGEST_REST_S)))
+        time.sleep(max(INTERVAL_S, min(RESTS * (done - began), MAX_REST_S)))
 
 
 def memory_of(root: int) -> Memory:

@@ -55,7 +55,7 @@ def corpus_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared
 
 
-MOST_NAME = 30
+MAX_NAME = 30
 """Characters of a test's name in the name of its folder."""
 
 
@@ -67,7 +67,7 @@ def new_folder(factory: pytest.TempPathFactory, name: str) -> Path:
 @pytest.fixture
 def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of the test's own, in place of pytest's."""
-    return new_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:MOST_NAME])
+    return new_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:MAX_NAME])
 
 
 STARTED = ("state", "tracelane", "started")

@@ -23,7 +23,7 @@ CORPUS = Path(os.environ.get("TRACELANE_CORPUS", ROOT.parent / "shared" / "trace
 GOLDENS = Path(os.environ.get("TRACELANE_GOLDENS", CORPUS.parent / "goldens")).absolute()
 CASES = Path(os.environ.get("TRACELANE_CASES", CORPUS.parent / "cases")).absolute()
 
-MOST = 12
+MAX = 12
 """Rows of the corpus that `make test` tries where there are more: those of one file of each kind."""
 ABSENT = {
     CORPUS: f"no corpus of real traces at {CORPUS} (set TRACELANE_CORPUS)",
@@ -129,7 +129,7 @@ def for_files(
             reasons += missing
         else:
             name = str(file(names[0]))
-            rest = len(rows) > MOST and name.startswith(f"{CORPUS}/")
+            rest = len(rows) > MAX and name.startswith(f"{CORPUS}/")
             rest = rest and name.removeprefix(f"{CORPUS}/") not in REPRESENTATIVE
             marks = (*(LATER if rest else ()), *((pytest.mark.real,) if is_beside(*names, *reads) else ()))
             cases.append(pytest.param(*values, marks=marks))

@@ -88,7 +88,7 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ): "equal are only zeros, of which r is none",
     },
     "core/store/groups.py": {
-        ("MOST_FILE = ", "513"): "it bounds what a damaged file may take, and no file comes near",
+        ("MAX_FILE = ", "513"): "it bounds what a damaged file may take, and no file comes near",
     },
     "core/read/perfetto.py": {
         ("return {6: 0", "7"): "what clocks showed needs neither names nor defaults",
@@ -101,7 +101,7 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("BUSY_LANES = ", "9"): "it bounds the time of a frame",
     },
     "tui/terminal/screen_diff.py": {
-        ("MOST_CHANGES: ", "1025"): "how many are remembered changes no answer",
+        ("MAX_CHANGES: ", "1025"): "how many are remembered changes no answer",
     },
     "core/trace/lanes.py": {
         ("MINIMAP_LANES = ", "513"): "it bounds the time of a frame",

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import pytest
 
 LIST = Path(__file__).with_name("flaky.txt")
-MOST = 3
-MOST_DAYS = 14
+MAX = 3
+MAX_DAYS = 14
 _ENTRY = re.compile(r"(?P<day>\d{4}-\d\d-\d\d) (?P<name>tests/\S+\.py::\S+): (?P<known>\S.+)")
 
 
@@ -48,12 +48,12 @@ def faults(entries: list[Flaky], today: datetime.date) -> list[str]:
     """Return what is wrong with a list: too many, too old, of days to come, twice."""
     names = [entry.name for entry in entries]
     return [
-        *(f"{len(names)} tests, more than {MOST}" for _ in names[MOST : MOST + 1]),
+        *(f"{len(names)} tests, more than {MAX}" for _ in names[MAX : MAX + 1]),
         *(f"{name}: twice" for name in dict.fromkeys(names) if names.count(name) > 1),
         *(
-            f"{entry.name}: listed for {(today - entry.day).days} days, not for 0 to {MOST_DAYS}"
+            f"{entry.name}: listed for {(today - entry.day).days} days, not for 0 to {MAX_DAYS}"
             for entry in entries
-            if not 0 <= (today - entry.day).days <= MOST_DAYS
+            if not 0 <= (today - entry.day).days <= MAX_DAYS
         ),
     ]
 

@@ -10,9 +10,9 @@ from types import FrameType
 
 REPEATS = 5
 FACTOR = 4
-MOST_RATIO = 8.0
+MAX_RATIO = 8.0
 SHORT_S = 0.02
-LEAST_S = 0.01
+MIN_S = 0.01
 """Shorter times count as this long: they are mostly what does not depend on the input."""
 
 
@@ -32,15 +32,15 @@ def assert_linear(prepare: Callable[[int], Callable[[], object]], n: int) -> Non
     fit. Work on 4n is stopped once it is over the limit.
     """
     more_work = prepare(FACTOR * n)
-    if _takes_at_most(MOST_RATIO * LEAST_S, more_work):
+    if _takes_at_most(MAX_RATIO * MIN_S, more_work):
         return
     work = prepare(n)
     for _ in range(REPEATS):
-        limit = MOST_RATIO * max(LEAST_S, _fastest(work))
+        limit = MAX_RATIO * max(MIN_S, _fastest(work))
         if _takes_at_most(limit, more_work):
             return
     raise SlowError(
-        f"an input of {FACTOR * n:,} takes more than {limit:.2f} s, {MOST_RATIO:.0f} times that of {n:,}"
+        f"an input of {FACTOR * n:,} takes more than {limit:.2f} s, {MAX_RATIO:.0f} times that of {n:,}"
     )
 
 

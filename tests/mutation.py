@@ -73,7 +73,7 @@ ENDLESS_S = 600
 TEST_S = 100
 """So is one after which a single test takes longer."""
 HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
-MOST_MEMORY = 6 << 30
+MAX_MEMORY = 6 << 30
 """What a process of tests may take: a change may make a loop endless."""
 
 
@@ -223,7 +223,7 @@ def run_tests(home: Path, tests: Sequence[str], marks: str, seconds: float, answ
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(silence, stream)
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     os.setpgid(0, 0)  # what the tests start ends with them
     os.chdir(home)
     folders = [str(home), str(home / "src")]

@@ -21,7 +21,7 @@ from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.read.batch import Batch, ColumnBuffers, PlainNumbering, StringTable
 from tracelane.core.read.batch_store import BatchStore
-from tracelane.core.read.chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
+from tracelane.core.read.chunks import CHUNK_SIZE, MAX_EVENT_LENGTH, ChunkReader
 from tracelane.core.read.documents import BLOCK_SIZE, Documents
 from tracelane.core.read.envelope import Envelope
 from tracelane.core.read.problem import Problem, merge_problems
@@ -67,7 +67,7 @@ class ReadText:
     form: str = ""
 
 
-def read_text(data: bytes, chunk_size: int = CHUNK_SIZE, longest: int = LONGEST_EVENT) -> ReadText:
+def read_text(data: bytes, chunk_size: int = CHUNK_SIZE, longest: int = MAX_EVENT_LENGTH) -> ReadText:
     """Read a text by the plain scanner, chunk after chunk."""
     text = MemoryText(data)
     result = ReadText()

@@ -21,7 +21,7 @@ from tracelane.core.read.scan_reference import (
 )
 
 PROMOTED = PromotedTable()
-LONGEST = 1 << 20
+MAX_LENGTH = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,11 @@ def reference() -> ReferenceScanner:
 
 
 def scan_text(
-    scanner: ReferenceScanner, text: ScanText, at: int = 0, limit: int | None = None, longest: int = LONGEST
+    scanner: ReferenceScanner,
+    text: ScanText,
+    at: int = 0,
+    limit: int | None = None,
+    longest: int = MAX_LENGTH,
 ) -> Scan:
     """Scan one batch."""
     scanner.begin()
@@ -82,7 +86,7 @@ def differences(one: Scan, other: Scan) -> list[str]:
     return differing
 
 
-def compare(text: ScanText, at: int = 0, limit: int | None = None, longest: int = LONGEST) -> list[str]:
+def compare(text: ScanText, at: int = 0, limit: int | None = None, longest: int = MAX_LENGTH) -> list[str]:
     """Return in what the scanners differ on a text."""
     return differences(
         scan_text(native(), text, at, limit, longest), scan_text(reference(), text, at, limit, longest)

@@ -151,14 +151,14 @@ def test_each_case_runs_once(tmp_path: Path) -> None:
     assert len(clone) > 1000 < len(corpus)
 
 
-MOST_OF_SAMPLES = 700_000
+MAX_OF_SAMPLES = 700_000
 """Bytes of all samples as they lie there, the traces packed."""
 
 
 def test_samples_stay_small_and_tell_no_paths() -> None:
     """All samples together are small; PyTorch's have their averages beside them, and none names a home."""
     paths = [path for path in SAMPLES.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    assert sum(path.stat().st_size for path in paths) <= MOST_OF_SAMPLES
+    assert sum(path.stat().st_size for path in paths) <= MAX_OF_SAMPLES
     for path in files("cpu/torch_*.pt.trace.json.gz"):
         text = gzip.decompress(path.read_bytes())
         assert path.with_name(path.name.replace(".pt.trace.", ".averages.")).is_file()

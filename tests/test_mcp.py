@@ -48,7 +48,7 @@ def test_what_is_asked_is_answered_from_the_folder_alone(mcp: ModuleType, tmp_pa
 def test_a_reply_is_bounded(mcp: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Rows give way where a reply would be too long, and it says how many."""
     path = small_file(tmp_path)
-    monkeypatch.setattr(mcp, "MOST_BYTES", 1500)
+    monkeypatch.setattr(mcp, "MAX_BYTES", 1500)
     text = mcp.Folder([tmp_path]).table(path.name, "range")
     assert len(text) <= 1500 and json.loads(text)["more_rows"] > 0
 

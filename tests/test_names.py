@@ -69,6 +69,19 @@ def test_names_say_what_things_are(room: str) -> None:
     assert not uses, "\n".join(uses)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ["core", "tui", "tests", "benchmarks", "bundle", "screenshots", "packages"])
+def test_limits_have_one_word_each(room: str) -> None:
+    """What something is at least or at most begins with MIN or MAX."""
+    uses = [
+        at(path, line, name)
+        for path in files_of(room)
+        for name, line in _names(tree_of(path))
+        if re.match(r"_?(LEAST|MOST)(_|$)", name)
+    ]
+    assert not uses, "\n".join(uses)
+
+
 def test_words_are_seen_wherever_a_name_is_given() -> None:
     """Variables, parameters, attributes, functions and classes are names."""
     code = "found = 1\nasync def told(kept, *, made): self.shown = 2\nclass Asked:\n    over: int = 3"
@@ -76,7 +89,7 @@ def test_words_are_seen_wherever_a_name_is_given() -> None:
     assert set(names) == {"found", "told", "kept", "made", "shown", "asked", "over"}
 
 
-MOST_PARAMETERS = 7
+MAX_PARAMETERS = 7
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
@@ -96,7 +109,7 @@ def test_no_function_takes_many_parameters() -> None:
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if node.name.removeprefix("run_") not in COMMANDS
-        if len(names := _parameters(node)) > MOST_PARAMETERS
+        if len(names := _parameters(node)) > MAX_PARAMETERS
     ]
     assert not long, "\n".join(long)
 

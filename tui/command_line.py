@@ -12,7 +12,7 @@ from tracelane.core.base.errors import UsageError
 
 from .commands.table import COMMANDS, OTHER_NAMES, command
 
-MOST_ALIKE, LEAST_ALIKE = 3, 0.6
+MAX_ALIKE, MIN_ALIKE = 3, 0.6
 """How many names are proposed for one that nothing has, and how alike they are at least, 0..1."""
 
 
@@ -45,7 +45,7 @@ def parse_order(line: str) -> Order:
         if not text:
             return Order(name)
         raise UsageError(f"{name} takes no argument, such as {text!r}")
-    alike = sorted(close)[:MOST_ALIKE] or get_close_matches(name, [*names], MOST_ALIKE, cutoff=LEAST_ALIKE)
+    alike = sorted(close)[:MAX_ALIKE] or get_close_matches(name, [*names], MAX_ALIKE, cutoff=MIN_ALIKE)
     advice = f"did you mean {_or(alike)}?" if alike else "{help} lists all commands"
     raise UsageError(f"no command is called {words[0]!r}: {advice}")
 

@@ -18,7 +18,7 @@ from tracelane.core.trace import Lane, Trace
 
 from .draw.header import DeviceShare
 from .draw.ranks import RankNotes
-from .draw.states import MOST_SLICES, LaneGaps
+from .draw.states import MAX_SLICES, LaneGaps
 from .draw.verdict import StateShares
 from .steps import pair_of
 
@@ -30,13 +30,13 @@ LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
 """Lanes whose gaps are drawn, and of how many of each it is looked up what the host did."""
 GAP_WORDS = ("host late", "between kernels", "unexplained")
 """What the classes of gaps are called, in the order of GAP_CLASSES."""
-MOST_OF_SPAN = 0.98
+MAX_OF_SPAN = 0.98
 """Of a device that works in less of the time it is said what its share is a share of."""
 ESTIMATE_CELLS = 4096
 """In so many parts of the time the work of a device's lanes is added up instead."""
 
 
-def states_over_all(scope: Scope, most_slices: int = MOST_SLICES) -> tuple[DeviceState, ...] | None:
+def states_over_all(scope: Scope, most_slices: int = MAX_SLICES) -> tuple[DeviceState, ...] | None:
     """Return what devices did in all of the time that the trace opens with, None where they have more slices
     than `most_slices`.
     """
@@ -173,7 +173,7 @@ def state_shares(
 def _of_ns(scope: Scope, looked_at_ns: int) -> int | None:
     """Return the time that shares are of where that is well below what is shown, else None."""
     start, end = scope.trace.opening_span
-    return looked_at_ns if looked_at_ns < MOST_OF_SPAN * (end - start) else None
+    return looked_at_ns if looked_at_ns < MAX_OF_SPAN * (end - start) else None
 
 
 def _estimated(scope: Scope, device: Device, window: tuple[int, int]) -> DeviceShare:
@@ -210,7 +210,7 @@ def rank_notes(scope: Scope) -> RankNotes:
     the others wait; nothing where none does, or where it would take long to know.
     """
     trace = scope.trace
-    if not _has_ranks(trace) or sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
+    if not _has_ranks(trace) or sum(lane.slices for lane in trace.lanes) > MAX_SLICES:
         return RankNotes()
     from tracelane.core.tables.ranks.ranks import ranks
 

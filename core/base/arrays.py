@@ -20,7 +20,7 @@ I64: TypeAlias = npt.NDArray[np.int64]
 F64: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
-LEAST, MOST = -(1 << 63), (1 << 63) - 1
+MIN, MAX = -(1 << 63), (1 << 63) - 1
 """The range of int64; sums beyond it stay at its edge."""
 
 
@@ -56,18 +56,18 @@ def sum_of(values: AnyArray | Iterable[int]) -> int:
         return int(values.sum())
     else:
         total = (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
-    return min(max(total, LEAST), MOST)
+    return min(max(total, MIN), MAX)
 
 
 def mean_of(values: I64) -> float:
     """Return the mean of numbers, exact where their sum fits int64."""
     total = sum_of(values)
-    return total / len(values) if LEAST < total < MOST else float(values.mean())
+    return total / len(values) if MIN < total < MAX else float(values.mean())
 
 
 def means_of(totals: I64, counts: I64) -> F64:
     """Return totals by counts, NaN where a total stays at the limit: of what lies beyond nothing is known."""
-    return np.where(totals < MOST, totals / np.maximum(counts, 1), np.nan)
+    return np.where(totals < MAX, totals / np.maximum(counts, 1), np.nan)
 
 
 def added_up(values: I64, begins: I64) -> I64:
@@ -84,7 +84,7 @@ def of_halves(high: I64, low: I64) -> I64:
     """Return high * 2^32 + low, which are sums of halves of numbers; beyond int64 it stays at its limits."""
     high = high + (low >> 32)
     sums = (high << 32) + (low & 0xFFFFFFFF)
-    return np.where(high >= 1 << 31, MOST, np.where(high < -(1 << 31), LEAST, sums))
+    return np.where(high >= 1 << 31, MAX, np.where(high < -(1 << 31), MIN, sums))
 
 
 def running_sums(values: I64) -> I64:

@@ -10,23 +10,23 @@ from __future__ import annotations
 import json
 from typing import Any
 
-MOST_DIGITS = 4000
+MAX_DIGITS = 4000
 """What has more digits counts as more than anything: what is printed or compared must stay printable."""
-LARGEST: int = 10**MOST_DIGITS
+LARGEST: int = 10**MAX_DIGITS
 
 
 def whole_number(text: str | bytes, base: int = 10) -> int:
     """Return the integer that a text is, ± LARGEST where it is further from 0. `base` 0: as in a program,
     "0x1f". Raises ValueError for what is none.
     """
-    if len(text) <= MOST_DIGITS:
+    if len(text) <= MAX_DIGITS:
         return int(text, base)
     plain = (text.decode("ascii", "replace") if isinstance(text, bytes) else text).strip()
     sign = -1 if plain.startswith("-") else 1
     digits = plain.lstrip("+-") if plain[1:2] not in "+-" else plain
     if base == 10 and digits.isdecimal():
         digits = digits.lstrip("0") or "0"
-        return sign * (int(digits) if len(digits) <= MOST_DIGITS else LARGEST)
+        return sign * (int(digits) if len(digits) <= MAX_DIGITS else LARGEST)
     if base in (2, 4, 8, 16, 32):  # `int` has no limit for these, nor is it slow
         return max(-LARGEST, min(LARGEST, int(plain, base)))
     raise ValueError(f"no whole number: {plain[:40]!r}…")

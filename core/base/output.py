@@ -23,7 +23,7 @@ from .progress import CancelledCallback, never
 from .safe_text import safe, safe_lines
 from .whole_file import publish, unfinished
 
-MOST_CELLS = 10_000
+MAX_CELLS = 10_000
 """No terminal has more columns or lines."""
 ERASE = "\r\x1b[K"
 _COLOURS = re.compile("(\x1b\\[[0-9;]*m)")
@@ -90,12 +90,12 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 def terminal_size(columns: int = 80, lines: int = 24) -> tuple[int, int]:
     """Return columns and lines of the terminal, else what COLUMNS and LINES say, else these: at most
-    MOST_CELLS of each, as the variables may say anything.
+    MAX_CELLS of each, as the variables may say anything.
     """
     import shutil
 
     size = shutil.get_terminal_size((columns, lines))
-    return min(size.columns or columns, MOST_CELLS), min(size.lines or lines, MOST_CELLS)
+    return min(size.columns or columns, MAX_CELLS), min(size.lines or lines, MAX_CELLS)
 
 
 def print_paged(text: str, is_coloured: bool = False, by_pages: bool = True) -> None:

@@ -38,7 +38,7 @@ ALL_S = 60.0
 POLL_S = 0.05
 PROGRAM = pattern_search.__file__
 REQUEST_CHARACTERS = 1 << 18
-MOST_CACHED = 1 << 16
+MAX_CACHED = 1 << 16
 """Answers of a job that are cached: titles of lanes are asked for again and again."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _QUICK = re.compile(r"(?:[^*+?{(\\]|\\.)*", re.DOTALL)
@@ -210,7 +210,7 @@ class PatternJob:
             known = self._cache
             new = [text for text in dict.fromkeys(texts) if (how, text) not in known]
             if new:
-                if len(known) + len(new) > MOST_CACHED:
+                if len(known) + len(new) > MAX_CACHED:
                     known = self._cache = {}
                     new = list(dict.fromkeys(texts))
                 answers = self._answers(how, list(map(_sound, new)), cancelled)

@@ -24,7 +24,7 @@ import warnings
 TOO_LONG = 3
 TICKS = 20
 """So often the time is looked at within that of one text."""
-LEAST_TICK_S = 0.001
+MIN_TICK_S = 0.001
 SAY_S = 0.02
 """So long answers are collected."""
 
@@ -38,7 +38,7 @@ class TimedSearch:
 
     def __init__(self, text_s: float, all_s: float) -> None:
         self._text_s, self._all_s = text_s, all_s
-        self._tick_s = max(LEAST_TICK_S, min(text_s, all_s) / TICKS)
+        self._tick_s = max(MIN_TICK_S, min(text_s, all_s) / TICKS)
         self._ticks = 0  # since the text was begun
         self._begun_s = time.process_time()
         self._said = time.monotonic()

@@ -22,7 +22,7 @@ from .numbers import toml_tables
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 FOREIGN = "belongs to another user"
-MOST_JSON = 1 << 30
+MAX_JSON = 1 << 30
 """No file of results is longer."""
 _SEAL = 9
 """Bytes before sealed data: eight hexadecimal digits and a line feed."""
@@ -160,7 +160,7 @@ def unsealed(data: bytes) -> bytes:
 def read_sealed_json(path: Path) -> Any:
     """Return the value of a sealed JSON file of ours; OSError, or ValueError where it is damaged."""
     try:
-        return json.loads(unsealed(read_private(path, MOST_JSON)))
+        return json.loads(unsealed(read_private(path, MAX_JSON)))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -179,7 +179,7 @@ def _foreign(path: Path) -> PermissionError:
     return PermissionError(errno.EPERM, FOREIGN, str(path))
 
 
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """No settings file is longer."""
 
 
@@ -198,7 +198,7 @@ def config_path() -> Path | None:
 def read_settings(path: Path) -> dict[str, Any]:
     """Return what a settings file holds; FileNotFoundError, or ValueError that says what is wrong."""
     try:
-        text = read_regular(path, MOST_BYTES)
+        text = read_regular(path, MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(path) from None
     except OSError as error:

@@ -30,7 +30,7 @@ _MARKUP = re.compile(r"[\\`*\[\]<>|@&~^${}]|(?<![^\W_])_|_(?![^\W_])|(?<![^\W\d_
 """Underscores and # within words mean nothing to Markdown."""
 _RULE = re.compile("[-=+ ]+")
 """A line that makes a heading of the one before, or is drawn as a rule."""
-_LONGEST_CACHED = 1000
+_MAX_CACHED_LENGTH = 1000
 """Characters of a text whose harmless form is remembered: long ones would fill the memory."""
 
 
@@ -38,7 +38,7 @@ def safe(text: str) -> str:
     """Return the text on one line, harmless to any terminal: line breaks and tabs become a space."""
     if text.isascii() and text.isprintable():
         return text
-    return _remembered(text) if len(text) <= _LONGEST_CACHED else text.translate(_ONE_LINE)
+    return _remembered(text) if len(text) <= _MAX_CACHED_LENGTH else text.translate(_ONE_LINE)
 
 
 def safe_lines(text: str) -> str:

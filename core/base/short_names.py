@@ -16,9 +16,9 @@ from .numbers import whole_number
 from .safe_text import safe
 
 BLANK = "(no name)"
-LONGEST = 120
+MAX_LENGTH = 120
 """Short names end here; nothing shows more of them."""
-LONGEST_READ = 4096
+MAX_READ_LENGTH = 4096
 """So many characters of a name are looked at."""
 DETAILS = 4
 """Levels of detail: 0 is the shortest form, each further one keeps a level more of template arguments."""
@@ -66,11 +66,11 @@ def short_name(raw: str, detail: int = 0) -> str:
     levels, of a path the generated suffix. Example: `void at::native::vectorized_elementwise_kernel<4,
     at::native::sigmoid_kernel_cuda(…)::{lambda()#1}, …>(…)` is `vectorized_elementwise<4, sigmoid>`.
     """
-    text = safe(raw[:LONGEST_READ]).strip()
+    text = safe(raw[:MAX_READ_LENGTH]).strip()
     if not text:
         return BLANK
     short = _shortened(text, detail) or text
-    return short if len(short) <= LONGEST else short[: LONGEST - 1] + "…"
+    return short if len(short) <= MAX_LENGTH else short[: MAX_LENGTH - 1] + "…"
 
 
 def short_names(raws: Sequence[str]) -> list[str]:
@@ -84,7 +84,9 @@ def short_names(raws: Sequence[str]) -> list[str]:
             forms[raw] = short_name(raw, detail)
     for raw in _sharing(forms):
         whole = safe(raw).strip() or BLANK
-        forms[raw] = whole if len(whole) <= LONGEST else f"{whole[: LONGEST // 2]}…{whole[-LONGEST // 2 :]}"
+        forms[raw] = (
+            whole if len(whole) <= MAX_LENGTH else f"{whole[: MAX_LENGTH // 2]}…{whole[-MAX_LENGTH // 2 :]}"
+        )
     groups: dict[str, list[str]] = {}
     for raw, form in forms.items():
         groups.setdefault(form, []).append(raw)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 LOOK_S = 0.05
 """So often is looked whether a thread that has not begun can still begin."""
-MOST_THREADS = 4
+MAX_THREADS = 4
 """More neither read nor build faster: memory is what they wait for then."""
 
 AT_ONCE = 16
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 def usual_threads() -> int:
     """Return how many threads read or build a trace where nobody says a number."""
-    return min(os.cpu_count() or 1, MOST_THREADS)
+    return min(os.cpu_count() or 1, MAX_THREADS)
 
 
 class _Life:

@@ -19,7 +19,7 @@ from pathlib import Path
 from .numbers import whole_number
 
 DAY_S = 86_400
-MOST_NAME = 120
+MAX_NAME = 120
 """Characters of a name that stand in that of its unfinished file: names are limited to 255 bytes."""
 _PARTS = re.compile(r"-(?P<host>[\w.-]*)-(?P<pid>\d{1,9})\.part")
 
@@ -38,7 +38,7 @@ def unfinished(out: Path) -> Iterator[Path]:
     another name. Raises OSError.
     """
     remove_leftovers(out)
-    path = out.with_name(f".{out.name[:MOST_NAME]}-{platform.node()[:MOST_NAME]}-{os.getpid()}.part")
+    path = out.with_name(f".{out.name[:MAX_NAME]}-{platform.node()[:MAX_NAME]}-{os.getpid()}.part")
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -67,8 +67,8 @@ def remove_leftovers(out: Path) -> None:
     """Remove what killed processes left of a file of this name; what cannot be removed stays."""
     with suppress(OSError):
         for name in os.listdir(out.parent):
-            parts = _PARTS.fullmatch(name.removeprefix(f".{out.name[:MOST_NAME]}"))
-            if parts is not None and name.startswith(f".{out.name[:MOST_NAME]}-"):
+            parts = _PARTS.fullmatch(name.removeprefix(f".{out.name[:MAX_NAME]}"))
+            if parts is not None and name.startswith(f".{out.name[:MAX_NAME]}-"):
                 path = out.with_name(name)
                 with suppress(OSError):
                     if _is_left(path, parts["host"], whole_number(parts["pid"])):
@@ -78,7 +78,7 @@ def remove_leftovers(out: Path) -> None:
 def _is_left(path: Path, host: str, pid: int) -> bool:
     if time.time() - path.lstat().st_mtime > DAY_S:
         return True
-    if host != platform.node()[:MOST_NAME] or _runs(pid):
+    if host != platform.node()[:MAX_NAME] or _runs(pid):
         return False
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _ESCAPED_SLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\/")
-MOST_SLICES = 2_000_000
+MAX_SLICES = 2_000_000
 """A trace without steps is cut to the scope; with more slices than this the file would not be small, and is
 left out.
 """
@@ -77,7 +77,7 @@ def _cuts(
     """Add a cut of the example of each file that has something in it."""
     names = []
     for number, index in enumerate(trace.indexes):
-        if not example.label and len(index.column("slices.start")) > MOST_SLICES:
+        if not example.label and len(index.column("slices.start")) > MAX_SLICES:
             continue
         piece = folder / f"{number}.json"
         name = f"trace-{number}.json.gz" if len(trace.indexes) > 1 else "trace.json.gz"

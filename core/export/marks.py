@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 FOLDER = "marks"
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """The largest file of marks, or of a view, in bytes."""
-MOST = 10_000
+MAX = 10_000
 """The most marks that are read from one file: tracelane writes no file with more."""
 
 
@@ -82,7 +82,7 @@ def read_marks(path: Path) -> tuple[Mark, ...]:
 def read_named_marks(path: Path) -> tuple[Mark, ...]:
     """Return the marks of a file that the user named, in order of time. Raises TracelaneError."""
     try:
-        data = read_regular(path, MOST_BYTES)
+        data = read_regular(path, MAX_BYTES)
     except OSError as error:
         raise _unreadable(path, error) from None
     return _marks_of(path, _object_of(path, data))
@@ -92,7 +92,7 @@ def _marks_of(path: Path, value: dict[str, Any]) -> tuple[Mark, ...]:
     try:
         marks = [
             Mark(_time_of(entry["start_ns"]), _time_of(entry["end_ns"]), str(entry.get("text", "")))
-            for entry in value["marks"][:MOST]
+            for entry in value["marks"][:MAX]
         ]
     except (KeyError, TypeError, ValueError, OverflowError):
         raise TracelaneError(f"{path} contains no marks") from None
@@ -131,7 +131,7 @@ def _object(marks: Sequence[Mark], paths: Sequence[str]) -> dict[str, Any]:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Return the JSON object of a file of the user's own, None where there is none. Raises TracelaneError."""
     try:
-        data = read_private(path, MOST_BYTES)
+        data = read_private(path, MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

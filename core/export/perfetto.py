@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 SEQUENCE = 1
 CLEARED, NEEDS = 1, 2  # sequence_flags: the numbers of names begin anew; they are used
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
-MOST_ID = (1 << 31) - 1
+MAX_ID = (1 << 31) - 1
 MADE_IDS = 1_000_000_000
 """Pids and tids from here on replace those that are no numbers, and those that are in use."""
 CATEGORY, NAME, KEY = 1, 2, 3  # fields of InternedData
@@ -189,7 +189,7 @@ def _unused_id(text: str, used: set[int], number: int) -> tuple[int, str]:
     words = value if isinstance(value, str) else ""
     if words.isascii() and words.isdigit() and len(words) < 12:
         value = whole_number(words)
-    is_usable = type(value) is int and -MOST_ID <= value <= MOST_ID and value not in used
+    is_usable = type(value) is int and -MAX_ID <= value <= MAX_ID and value not in used
     result = value if is_usable else MADE_IDS + number
     used.add(result)
     return result, words

@@ -90,7 +90,7 @@ DEEPEST = 32
 """Values nested deeper are written as text."""
 REMEMBERED = 1 << 16
 """How many encoded values are remembered: shapes, types and names are the same in every step."""
-LONGEST = 256
+MAX_LENGTH = 256
 """The longest encoded value that is remembered, in characters."""
 
 
@@ -111,7 +111,7 @@ class AnnotationEncoder:
             body = self._head(key) + WHOLE + varint(value)
             return FIELD + varint(len(body)) + body
         text = repr(value)  # unlike the value itself it differs for 1, 1.0, True and "1"
-        if len(text) > LONGEST:
+        if len(text) > MAX_LENGTH:
             return bytes_field(4, self._head(key) + self._value(value, 0))
         field = self._values.get((key, text))
         if field is None:

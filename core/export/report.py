@@ -196,7 +196,7 @@ DEVICE_KEYS = ("deviceProperties", "computeProperties")
 SPOKEN_OF = frozenset(
     {*KNOWN, *DEVICE_KEYS, "distributedInfo", "traceName", "displayTimeUnit", "baseTimeNanoseconds", "INFO"}
 )
-LONGEST = 300
+MAX_LENGTH = 300
 
 
 def environment(trace: Trace) -> list[tuple[str, str]]:
@@ -243,7 +243,7 @@ def _properties(device: Mapping[str, Any]) -> Iterator[str]:
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return beginning(" ".join(text.split()), LONGEST)
+    return beginning(" ".join(text.split()), MAX_LENGTH)
 
 
 WIDTH = 1180

@@ -31,7 +31,7 @@ MARK = b'"command":"summary"'
 """What stands at the begin of the file, blanks aside."""
 BEFORE_LENGTHS = {"length_ns": "wall_ns", "cadence_ns": "cadence_ns"}
 """Columns of steps that older summaries lack -> what stands for them; 0 where that is missing, too."""
-MOST = 2**63
+MAX = 2**63
 """Metrics are smaller than this; so NaN and infinity are refused as well."""
 
 
@@ -110,7 +110,7 @@ def _with_lengths(metrics: dict[str, Metric]) -> dict[str, Metric]:
 def _metric(name: Any, row: dict[str, Any]) -> Metric:
     """Return a metric; ValueError where its value is no number or its unit none that there is."""
     value = row["value"]
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX
     if not isinstance(name, str) or row["unit"] not in get_args(Unit) or not (value is None or is_number):
         raise ValueError(f"{name!r} is no metric")
     return Metric(name, row["unit"], value)

@@ -30,7 +30,7 @@ TITLES = 190
 """Width of the lanes' titles in pixels."""
 CHARACTER_WIDTH = 6.1
 """Width of a character of a label in pixels."""
-LEAST_LABEL = 22
+MIN_LABEL = 22
 DEPTH = 8
 """The most rows of one lane that are drawn."""
 TICKS = 8
@@ -211,7 +211,7 @@ class _Sheet:
             yield _box(left, right, y + 1, ROW - 2, hexed(colour), title)
             if key == "collective":
                 yield from self._waits(lane, start, end, title)
-        if wide >= LEAST_LABEL:
+        if wide >= MIN_LABEL:
             label = _text(left + 2, y + 11, short_name(name), "s", wide - 3)
             yield label.replace("<text ", f'<text style="fill:{hexed(text)}" ', 1)
 

@@ -133,12 +133,12 @@ INDEX_SHARE = 0.15
 INDEX_LEAST = 4 << 10
 INFLATED = 13
 """A compressed trace unpacks to about this many times its size."""
-LEAST_WORK = 256 << 10
+MIN_WORK = 256 << 10
 """A file counts as so many bytes of text at least."""
 EVICTED = "evicted.json"
-MOST = 20
+MAX = 20
 """How many removed indexes `tracelane cache list` remembers."""
-MOST_REMEMBERED = 1 << 20
+MAX_REMEMBERED = 1 << 20
 """Bytes of the file that remembers them."""
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _TEXT = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?\s*", re.IGNORECASE)
@@ -192,7 +192,7 @@ class IndexJob(NamedTuple):
     @classmethod
     def of(cls, source: Source, location: IndexLocation) -> IndexJob:
         text = source.size * (1 if source.packing == "plain" else INFLATED)
-        return cls(source, location, max(text, LEAST_WORK), int(text * INDEX_SHARE) + INDEX_LEAST)
+        return cls(source, location, max(text, MIN_WORK), int(text * INDEX_SHARE) + INDEX_LEAST)
 
     @property
     def path(self) -> str:
@@ -266,7 +266,7 @@ def evicted(root: Path | None = None) -> tuple[Evicted, ...]:
     """Return the indexes that were removed last below a root (by default the cache), the oldest first."""
     root = cache_root() if root is None else root
     try:
-        lines = json.loads(read_private(root / EVICTED, MOST_REMEMBERED)) if root is not None else []
+        lines = json.loads(read_private(root / EVICTED, MAX_REMEMBERED)) if root is not None else []
         return tuple(Evicted(float(when), str(path), int(size)) for when, path, size in lines)
     except (OSError, ValueError, TypeError, RecursionError):
         return ()
@@ -274,6 +274,6 @@ def evicted(root: Path | None = None) -> tuple[Evicted, ...]:
 
 def _remember(root: Path, more: list[Evicted]) -> None:
     """Write down what was removed. A failure is ignored: only the list would be incomplete."""
-    lines = [*evicted(root), *more][-MOST:]
+    lines = [*evicted(root), *more][-MAX:]
     with suppress(OSError):
         write_private(root / EVICTED, json.dumps(lines).encode())

@@ -37,7 +37,7 @@ from .format import (
 from .pyramid import blocks_of, pyramid_sizes
 from .version import FORMAT_VERSION
 
-MOST_BYTES = 1 << 48
+MAX_BYTES = 1 << 48
 """No column is longer: a greater length is a damaged manifest."""
 _PROCESS_TEXTS = ("pid", "name", "labels")
 
@@ -128,7 +128,7 @@ def _check_columns(columns: object) -> None:
         sound = sound and _is_count(entry.get("length"))
         require(sound, f"the entry of the column {name} is damaged")
         size = int(entry["length"]) * np.dtype(entry["dtype"]).itemsize
-        require(size < MOST_BYTES, f"the column {name} is longer than any can be")
+        require(size < MAX_BYTES, f"the column {name} is longer than any can be")
         crcs = entry.get("crc")
         sound = isinstance(crcs, list) and len(crcs) == -(-size // CRC_BYTES) and all(map(_is_count, crcs))
         require(sound, f"the column {name} has no checksums")

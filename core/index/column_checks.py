@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.units import TIME_LIMIT
-from .checks import MOST_BYTES, require
+from .checks import MAX_BYTES, require
 from .format import LONG, NONE, RowKind, StoredColumn, stored_column
 from .pyramid import pyramid_sizes
 
@@ -167,7 +167,7 @@ def _check_by_target(name: str, values: AnyArray, columns: Columns) -> None:
 
 def _check_block_places(name: str, values: AnyArray, columns: Columns) -> None:
     """Check that blocks follow each other in the text, and are no longer than a file can be."""
-    require(int(values.min()) >= 0 and int(values.max()) <= MOST_BYTES, f"{name} is outside of any file")
+    require(int(values.min()) >= 0 and int(values.max()) <= MAX_BYTES, f"{name} is outside of any file")
     if name == "blocks.length":
         offsets = columns.column("blocks.offset")
         sound = bool((offsets[:-1] + values[:-1] <= offsets[1:]).all())

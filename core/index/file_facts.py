@@ -37,11 +37,11 @@ _WORKER_AXES = re.compile(r"(?<![0-9A-Za-z])dp(\d{1,7})_pp(\d{1,7})_tp(\d{1,7})(
 _EPOCH = re.compile(r"(?<![0-9A-Za-z])(1\d{18}|1\d{15}|1\d{12}|1\d{9}(?:\.\d{1,9})?)(?![0-9A-Za-z])")
 _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)[-_T]?(\d\d)(\d\d)(\d\d)(?!\d)")
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9][\w.\-]*?)_(?P<pid>\d{1,10})\.$")
-MOST_HEAD = 1 << 20
+MAX_HEAD = 1 << 20
 """Bytes before the events that are looked at."""
-MOST_MANIFEST = 256 << 20
+MAX_MANIFEST = 256 << 20
 TAIL = 64 * 1024
-MOST_PACKED = 64 << 20
+MAX_PACKED = 64 << 20
 """Bytes of a packed file that is inflated for what stands at its end: some seconds."""
 _BLOCK = 1 << 16
 _STEP = 1 << 20
@@ -52,13 +52,13 @@ _TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,19}(?:\.\d{1,9})?)(?=[\s",}])')
 _PID = re.compile(rb'"pid"\s*:\s*"?(\d{1,6})(?=[\s",}])')
 _FLEX = re.compile(rb'"name"\s*:\s*"[^"]*( Cmpt (Exec|Prep)| Dma[IO]|RoundTrip|Roundtrip|SenRdma(Send|Rec))')
 """Names of events of FLEX, the runtime of the AIU's older software."""
-MOST_TIMES = 1000
+MAX_TIMES = 1000
 """Times at the beginning of the events of which the first is the start of the trace."""
 EPOCH_NS = 10**18
 """Times since 1970 lie beyond this (2001), times since the machine started before it."""
 QUARTER_NS = 7_889_238 * 10**9
 """Since 2024 Kineto counts times from the last multiple of this since 1970: a quarter of a year."""
-LONGEST_NS = 3600 * 10**9
+MAX_NS = 3600 * 10**9
 """From the beginning of a trace to when its file was written; what lies further back has another origin."""
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
 _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
@@ -122,7 +122,7 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
 
     stream = source.open()
     try:
-        window = Window(lambda at, n: stream.read(n) if at < MOST_HEAD else b"", stream.offset, _BLOCK)
+        window = Window(lambda at, n: stream.read(n) if at < MAX_HEAD else b"", stream.offset, _BLOCK)
         window.more()
         window.at = len(window.data) - len(window.data.lstrip())
         if window.data[window.at : window.at + 1] != b"{":
@@ -141,10 +141,10 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
 
 
 def _has_events(data: bytes, stream: RawReader) -> bool:
-    """Tell whether an event begins in a text or in what follows it; of more than MOST_PACKED one does."""
+    """Tell whether an event begins in a text or in what follows it; of more than MAX_PACKED one does."""
     read = len(data)
     while not _EVENT.search(data):
-        if read > MOST_PACKED:
+        if read > MAX_PACKED:
             return True
         more = stream.read(_STEP)
         if not more:
@@ -159,14 +159,14 @@ def _start_ns(keys: Mapping[str, Any], events: bytes, stamp_ns: int | None, digi
     nothing says what they count from it is the multiple of QUARTER_NS, as Kineto counts, by which they end
     shortly before the file was written, if there is one. Times count 10^digits ns.
     """
-    times = [Decimal(match[1].decode()) for match in islice(_TIME.finditer(events), MOST_TIMES)]
+    times = [Decimal(match[1].decode()) for match in islice(_TIME.finditer(events), MAX_TIMES)]
     times = [time for time in times if time]
     base = keys.get("baseTimeNanoseconds")
     base = base if isinstance(base, int) and not isinstance(base, bool) else 0
     first = int(min(times) * 10**digits) if times else 0
     if not base and stamp_ns is not None and 0 < first < EPOCH_NS:
         base = (stamp_ns - first) // QUARTER_NS * QUARTER_NS
-        if stamp_ns - base - first > LONGEST_NS:
+        if stamp_ns - base - first > MAX_NS:
             return None
     start = base + first if times else 0
     return start if EPOCH_NS < start < 10 * EPOCH_NS else None
@@ -176,7 +176,7 @@ def _end_of(source: Source) -> bytes:
     """Return the last bytes of the text; none of a large packed file."""
     if source.seekable:
         return source.read_range(max(0, source.size - TAIL), TAIL)
-    if source.size > MOST_PACKED:
+    if source.size > MAX_PACKED:
         return b""
     stream = source.open()
     try:
@@ -208,7 +208,7 @@ def _cached(source: Source, index_dir: Path | None) -> Mapping[str, Any]:
         return {}
     folder = root / f"v{FORMAT_VERSION}" / index_key(dict(source.fingerprint))
     try:
-        manifest = json.loads(read_private(folder / MANIFEST, MOST_MANIFEST))
+        manifest = json.loads(read_private(folder / MANIFEST, MAX_MANIFEST))
     except (OSError, ValueError, RecursionError):
         return {}
     envelope = manifest.get("envelope") if isinstance(manifest, dict) else None

@@ -13,7 +13,7 @@ from ..base.arrays import F64, I64, U32, concatenated_ranges, run_starts, sorted
 from ..read.batch import ASYNCS, COUNTERS, IdKind, Table
 from .batches import NumberedBatches
 
-MOST_LANES = 1000
+MAX_LANES = 1000
 """A process's category with more ids than this shares lanes among them."""
 _EVERYWHERE = 0xFFFF_FFFF
 
@@ -71,7 +71,7 @@ class AsyncEvents:
         order, family = sorted_groups((pid, category), ())
         for groups in np.split(order, run_starts(family)[1:]) if len(order) else ():
             p, c = int(pid[groups[0]]), int(category[groups[0]])
-            if len(groups) <= MOST_LANES:
+            if len(groups) <= MAX_LANES:
                 for group in groups.tolist():
                     yield AsyncLane(p, c, int(kind[group]), int(value[group]), 0, np.array([group]))
             else:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 NEWEST = Choice()
 MemberState: TypeAlias = "tuple[Member, Index | IndexJob | UnreadableError]"
 """A file with its index, or what is to be done for that, or why there is none."""
-MOST_NAMES = 5
+MAX_NAMES = 5
 """So many skipped files are named."""
-MOST_OPEN = 16
+MAX_OPEN = 16
 """Of more files none is held open between looking at it and reading it."""
 
 
@@ -320,7 +320,7 @@ def resolve_files(
         except UnreadableError as error:
             return error, NO_FACTS
         facts = file_facts(source, index_dir) if together and source.kind != "stdin" else NO_FACTS
-        if len(files) > MOST_OPEN:
+        if len(files) > MAX_OPEN:
             source.close()
         return source, facts
 
@@ -374,8 +374,8 @@ def skipped_note(reasons: Mapping[str, Sequence[str]]) -> str:
 
 def names_text(names: Sequence[str]) -> str:
     """Return some names as text, of many the first."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def keep_cached(files: ResolvedFiles, options: IndexOptions) -> None:

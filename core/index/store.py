@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SMALL_COLUMN = 64 * 1024
 """Columns below this many bytes are copied: a mapping costs more than it saves."""
-MOST_MANIFEST = 256 << 20
+MAX_MANIFEST = 256 << 20
 """No manifest is longer; it holds one checksum per megabyte and the trace's own words."""
 SCAN_CHUNK = 1 << 20
 
@@ -116,7 +116,7 @@ class Index:
         try:
             if folder.exists() and not is_own_folder(folder):
                 raise ValueError("it is a link, or belongs to another user")
-            manifest = check_manifest(json.loads(read_private(folder / MANIFEST, MOST_MANIFEST)))
+            manifest = check_manifest(json.loads(read_private(folder / MANIFEST, MAX_MANIFEST)))
             if manifest.get("checksum") != checksum_of(manifest):
                 raise ValueError("the manifest does not match its checksum")
             lengths = {name: int(entry["length"]) for name, entry in manifest["columns"].items()}
@@ -370,7 +370,7 @@ def _find(column: AnyArray, value: int) -> int:
     return where if where < len(column) and int(column[where]) == value else -1
 
 
-LEAST_BYTES = 1 << 20
+MIN_BYTES = 1 << 20
 """Checking so many bytes takes a third of a millisecond."""
 
 
@@ -380,7 +380,7 @@ class Verification:
     whoever shows them says.
     """
 
-    def __init__(self, changed: Callable[[], None] = lambda: None, least_bytes: int = LEAST_BYTES) -> None:
+    def __init__(self, changed: Callable[[], None] = lambda: None, least_bytes: int = MIN_BYTES) -> None:
         """Start with nothing to check; `changed` is called by the thread when all columns are checked.
         Columns of less than `least_bytes` are checked when they are used first.
         """

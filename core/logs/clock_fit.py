@@ -42,7 +42,7 @@ SAME_CLOCK = 2 * SECOND
 """Clocks of one host agree within this; aiu-smi truncates its stamps to whole seconds."""
 SAME_RUN = 60 * SECOND
 """A clock further off than this is another run's."""
-MOST_LAG = 450 * SECOND
+MAX_LAG = 450 * SECOND
 """Clocks further apart than this are wrong or set to another zone; it is half the distance between the zones
 that are tried.
 """
@@ -51,7 +51,7 @@ ROWS_AROUND = 6
 ROWS_INSIDE = 12
 """With this many samples inside the trace only those are fitted: outside it the device's work is not known.
 """
-MOST_PAIRS = 16
+MAX_PAIRS = 16
 """With more pairs of card and process than this, only the first card with the first process, and so on, are
 compared for the lag.
 """
@@ -59,7 +59,7 @@ FINE_STEPS = 40
 """The fine search goes in steps of this fraction of the sampling interval."""
 SAME = 0.05
 """Correlations this close to each other do not tell two lags (or cards) apart."""
-LEAST = 0.3
+MIN = 0.3
 """Below this correlation nothing was found."""
 CLEAR = 0.5
 """A log whose stamps do not say the time of day is the trace's run from this correlation on."""
@@ -160,8 +160,8 @@ def propose(
     only = len(zones.offsets) == 1
     reasons = [zones.reason if only else f"{zones.reason}; {offset_text(zone / SECOND)} fits best"]
     correlation: dict[tuple[str, str], float] = {}
-    if peak is None or peak.score < LEAST:
-        is_near = 0 < _distance(span, window, zone) <= MOST_LAG
+    if peak is None or peak.score < MIN:
+        is_near = 0 < _distance(span, window, zone) <= MAX_LAG
         lag, confidence = (sum(span) // 2 - zone - sum(window) // 2 if is_near else 0), 0.1
         why = "no activity to fit the lag to" if peak is None else "its activity fits nowhere"
         reasons.append(f"{why}: lag taken as it is")
@@ -181,7 +181,7 @@ def propose(
     many = window[1] - window[0] >= ROWS_INSIDE * interval
     doubts = {
         "several zones fit, and none is given": ambiguous and zone != (host_offset_s or 0) * SECOND,
-        "its activity is not the trace's": peak is not None and peak.score < LEAST and many,
+        "its activity is not the trace's": peak is not None and peak.score < MIN and many,
         "nothing says when its own time began": zones.assumed and _score(peak) < CLEAR,
     }
     verdict, words = _verdict(lag, overlaps, [doubt for doubt, holds in doubts.items() if holds])
@@ -224,7 +224,7 @@ def _correlations(
 
 
 def _score(peak: _Peak | None) -> float:
-    return 0.0 if peak is None or peak.score < LEAST else peak.score
+    return 0.0 if peak is None or peak.score < MIN else peak.score
 
 
 def _activities(log: TelemetryLog, device: str) -> list[Activity]:
@@ -268,7 +268,7 @@ def _comparisons(
 
 def _pairs(devices: list[str], processes: list[str]) -> list[tuple[str, str]]:
     """Return which cards to compare with which processes: all of a few, in order where they are many."""
-    if len(devices) * len(processes) <= MOST_PAIRS:
+    if len(devices) * len(processes) <= MAX_PAIRS:
         return [(d, p) for p in processes for d in devices]
     if len(processes) == 1:
         return [(d, processes[0]) for d in devices]
@@ -301,14 +301,14 @@ def _best_peak(comparisons: list[list[_Comparison]], zone: int, interval: int) -
 
 
 def _peak(comparison: _Comparison, zone: int, interval: int) -> _Peak | None:
-    shifts, r = comparison.curve.between(zone - MOST_LAG, zone + MOST_LAG)
+    shifts, r = comparison.curve.between(zone - MAX_LAG, zone + MAX_LAG)
     if not len(r):
         return None
     lags = shifts - zone
     top = float(r.max())
     one_clock = np.abs(lags) <= SAME_CLOCK
     top_of_one_clock = float(r[one_clock].max()) if one_clock.any() else -1.0
-    if top_of_one_clock >= max(LEAST, top - ABOUT_AS_WELL):
+    if top_of_one_clock >= max(MIN, top - ABOUT_AS_WELL):
         top = top_of_one_clock
     else:
         one_clock = np.ones(len(lags), bool)
@@ -385,7 +385,7 @@ def _zones(
             return _Zones(close, f"{only} at which log and trace overlap")
         return _Zones(close, f"{len(close)} time zones make log and trace overlap")
     least, _, nearest = min((_distance(span, window, zone), at, zone) for at, zone in enumerate(candidates))
-    if least <= MOST_LAG:
+    if least <= MAX_LAG:
         brings = f"{offset_text(nearest / SECOND)} brings log and trace nearest"
         return _Zones([nearest], f"{brings}, {least / SECOND:.0f} s apart")
     why = f"no time zone makes log and trace overlap: the nearest leaves {least / SECOND:.0f} s"
@@ -423,7 +423,7 @@ def _mapping(
 def _greedy(fits: Mapping[tuple[str, str], float]) -> list[tuple[str, str]]:
     chosen: list[tuple[str, str]] = []
     for device, process in sorted(fits, key=lambda pair: -fits[pair]):
-        if fits[device, process] < LEAST:
+        if fits[device, process] < MIN:
             break
         if all(device != d and process != p for d, p in chosen):
             chosen.append((device, process))

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..base.arrays import F64, I64, Bools, Intervals
 
-MOST_CELLS = 1 << 21
+MAX_CELLS = 1 << 21
 """The grid of the coarse search is made coarser beyond this many cells."""
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 """The exact search looks at this many samples in the middle of longer traces."""
 BLOCK = 1 << 20  # shifts x samples that the exact search handles at once
 FLAT = 1e-9
@@ -53,7 +53,7 @@ class Curve:
 def curve(activity: Activity, busy: Intervals, window: tuple[int, int], interval: int) -> Curve:
     """Correlate at all shifts at which the log covers half of `window`, on a grid of half intervals."""
     begin, end = int(activity.starts[0]), int(activity.ends[-1])
-    step = max(1, interval // 2, (end - begin + window[1] - window[0]) // MOST_CELLS)
+    step = max(1, interval // 2, (end - begin + window[1] - window[0]) // MAX_CELLS)
     number = max(1, -(-(window[1] - window[0]) // step))
     cells = max(1, -(-(end - begin) // step))
     middles = begin + np.arange(cells, dtype=np.int64) * step + step // 2
@@ -98,7 +98,7 @@ def exact(activity: Activity, busy: Intervals, shifts: I64, window: tuple[int, i
     """Return r of the samples that meet `window` with the busy share of their very intervals, for each shift.
     NaN where the log covers less than half of it or one of the two does not vary.
     """
-    longest = MOST_ROWS * interval
+    longest = MAX_ROWS * interval
     if window[1] - window[0] > longest:
         middle = (window[0] + window[1]) // 2
         window = (middle - longest // 2, middle + longest // 2)

@@ -36,9 +36,9 @@ HEADING = "computed"
 MIB = 1 << 20
 CHEAP = 500_000
 """Up to this many instants the memory lanes are made when the trace is opened, unasked."""
-MOST_SAMPLES = 1_000_000
+MAX_SAMPLES = 1_000_000
 """A longer series is reduced to the least and the greatest value of each of its parts."""
-MOST_STREAMS = 8
+MAX_STREAMS = 8
 """Streams of a device that get queue lanes: those with most launches."""
 MEMORY, QUEUE, POWER = "memory", "queue", "power"
 """Kinds of computed lanes."""
@@ -204,7 +204,7 @@ def queue_counters(scope: Scope) -> list[Counter]:
     for device in launched(begun_work(scope)).by("device_row"):
         of = device.first_device.device
         heading = heading_of(scope, of.source, of.process)
-        streams = sorted(device.by("stream"), key=len, reverse=True)[:MOST_STREAMS]
+        streams = sorted(device.by("stream"), key=len, reverse=True)[:MAX_STREAMS]
         for one in sorted(streams, key=lambda one: int(one.stream[0])):
             stream = one.streams[int(one.stream[0])]
             for word, until in (("waiting", one.start), ("in flight", one.start + one.full_ns)):
@@ -224,7 +224,7 @@ def heading_of(scope: Scope, source: int, process: int) -> str:
     return f"{rank}{own.labels.strip() or own.title} · {HEADING}"
 
 
-def thinned(values: I64, most: int = MOST_SAMPLES) -> I64:
+def thinned(values: I64, most: int = MAX_SAMPLES) -> I64:
     """Return the indices of the values that remain of many: the least and greatest of each part, in order."""
     if len(values) <= most:
         return np.arange(len(values))

@@ -266,7 +266,7 @@ def _distinct(columns: list[tuple[int, LogColumn]]) -> tuple[tuple[int, LogColum
 
 LOG_SUFFIXES = (".txt", ".csv", ".log")
 HEAD = 4096
-MOST_FILES = 1000
+MAX_FILES = 1000
 """The most files of a folder that are looked at for a log."""
 
 
@@ -277,7 +277,7 @@ def nearby_logs(trace: Trace) -> list[Path]:
     logs = []
     for folder in folders:
         try:
-            files = sorted(p for p in folder.iterdir() if p.suffix.lower() in LOG_SUFFIXES)[:MOST_FILES]
+            files = sorted(p for p in folder.iterdir() if p.suffix.lower() in LOG_SUFFIXES)[:MAX_FILES]
         except OSError:
             continue
         logs += [path for path in files if is_aiu_smi(path)]

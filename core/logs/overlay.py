@@ -371,7 +371,7 @@ def check_cards(logs: Sequence[TelemetryLog], options: LogOptions) -> None:
             raise UsageError(f"no log has a device {card}; the devices are {', '.join(cards) or 'none'}")
 
 
-MOST_HEADING = 1 << 16
+MAX_HEADING = 1 << 16
 """The most bytes before the first row that count as the heading."""
 
 
@@ -392,7 +392,7 @@ def excerpt(overlay: Overlay, placed: PlacedLog, start: int, end: int, clocks: C
     first, last = np.searchsorted(log.row_lines, [min(lines), max(lines)]).tolist()
     try:
         with open(open_regular(log.path), "rb") as file:
-            heading = file.read(min(int(offsets[0]), MOST_HEADING))
+            heading = file.read(min(int(offsets[0]), MAX_HEADING))
             file.seek(int(offsets[first]))
             body = file.read(int(offsets[last]) - int(offsets[first])) + file.readline()
     except OSError as error:

@@ -32,7 +32,7 @@ NEIGHBOURS = 5
 NO_TIME = np.iinfo(np.int64).min
 LAST = 1 << 62
 """ns since 1970 that no stamp reaches (the year 2116): sums and differences of two fit into 64 bits."""
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 _CIVIL_WIDTH = 29
 """Bytes of YYYY-MM-DD HH:MM:SS.nnnnnnnnn."""
 
@@ -138,10 +138,10 @@ def _epoch_ns(cell: bytes, scale: int) -> int:
         value = float(cell) * scale
         return round(value) if value < LAST else int(NO_TIME)
     head, _, tail = cell.partition(b".")
-    if len(head) > _MOST_DIGITS:
+    if len(head) > _MAX_DIGITS:
         return int(NO_TIME)
     # Digits, not a float: an epoch in seconds has only some 200 ns left in 64 bits.
-    tail = tail[:_MOST_DIGITS]
+    tail = tail[:_MAX_DIGITS]
     ns = whole_number(head) * scale + (round(whole_number(tail) * scale / 10 ** len(tail)) if tail else 0)
     return ns if ns < LAST else int(NO_TIME)
 

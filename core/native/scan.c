@@ -32,8 +32,8 @@ __extension__ typedef __int128 i128;
 enum {
     DEEPEST = 512,          /* brackets within an event */
     DEEPEST_TEXT = 64,      /* brackets within a value that becomes a JSON text */
-    MOST_DIGITS = 4300,     /* of a number, as Python has it */
-    MOST_SERIES = 64,       /* of one counter event */
+    MAX_DIGITS = 4300,     /* of a number, as Python has it */
+    MAX_SERIES = 64,       /* of one counter event */
     CANCEL_BYTES = 256 << 10
 };
 
@@ -251,7 +251,7 @@ static inline const u8 *read_number(struct reader *reader, const u8 *at, struct 
         } while (is_digit(*at));
     }
     value->length = at - value->at;
-    return value->length - (value->kind == INTEGER && *value->at == '-') > MOST_DIGITS ? refuse(reader, value->at, TL_BAD_NUMBER) : at;
+    return value->length - (value->kind == INTEGER && *value->at == '-') > MAX_DIGITS ? refuse(reader, value->at, TL_BAD_NUMBER) : at;
 }
 
 static const u8 *read_word(struct reader *reader, const u8 *at, struct value *value)
@@ -1018,7 +1018,7 @@ static int write_samples(struct reader *reader, u32 track, u32 name, u8 id_kind,
     struct tl_scan *scan = reader->scan;
     const u8 *at = reader->event.arguments;
     i64 row = scan->count[TL_COUNTERS];
-    struct value keys[MOST_SERIES], value;
+    struct value keys[MAX_SERIES], value;
     int members = 0;
     if (!at) {
         return 1;
@@ -1026,7 +1026,7 @@ static int write_samples(struct reader *reader, u32 track, u32 name, u8 id_kind,
     for (at = skip_blanks(at); *at != '}'; at = *at == ',' ? skip_blanks(at + 1) : at) {
         struct value *key = &keys[members];
         double real;
-        if (members == MOST_SERIES) {
+        if (members == MAX_SERIES) {
             return 0;
         }
         members++;
@@ -1179,7 +1179,7 @@ static int write_event(struct reader *reader, const u8 *end)
         return UNUSUAL; /* a slice that flows of version 2 come to or leave */
     }
     enum tl_table table = table_of(phase);
-    if (scan->count[table] + (table == TL_COUNTERS ? MOST_SERIES : 1) > scan->capacity[table]) {
+    if (scan->count[table] + (table == TL_COUNTERS ? MAX_SERIES : 1) > scan->capacity[table]) {
         return (int)table + 1;
     }
     if (scan->count[TL_STRINGS] + TL_RESERVE > scan->capacity[TL_STRINGS]) {

@@ -156,7 +156,7 @@ def enclosing(index: Index, position: int) -> list[int]:
     return sorted(positions, key=lambda p: (index.start(p), -index.end(p), int(ordinals[p])), reverse=True)
 
 
-MOST = 1000
+MAX = 1000
 """The most replays that are compared: those nearest to the given one in the order of launches."""
 
 
@@ -189,10 +189,10 @@ def replays_of(index: Index, launches: Launches, launch: int) -> Replays | None:
         return None
     alike = np.flatnonzero((names[positions] == names[launch]) & (counts == counts[at]))
     here = int(np.searchsorted(alike, at))
-    low = max(0, min(here - MOST // 2, len(alike) - MOST))
+    low = max(0, min(here - MAX // 2, len(alike) - MAX))
     own = _in_order(index, launches, launch)
     siblings = []
-    for other in positions[alike[low : low + MOST]].tolist():
+    for other in positions[alike[low : low + MAX]].tolist():
         kernels = own if other == launch else _in_order(index, launches, other)
         if np.array_equal(names[kernels], names[own]):
             siblings.append((index.start(other), other, kernels))

@@ -112,7 +112,7 @@ def _sparse(index: Index, column: str, positions: I64, missing: int) -> list[int
 
 SLICES_READ = 1 << 14
 """The most slices of a row that are read for one picture; of more, evenly spread blocks are read."""
-MOST_TOTALS = 1 << 16
+MAX_TOTALS = 1 << 16
 """The largest table of sums by window and name; beyond it slices are sorted."""
 BLOCK_READ = 128
 """The number of slices in such a block: enough for whole repetitions of what a program does."""
@@ -192,7 +192,7 @@ def _leads(names: I64, window: I64, ns: I64, windows: int) -> list[tuple[int, fl
     """
     least = int(names.min())
     kinds = int(names.max()) - least + 1
-    if windows * kinds <= MOST_TOTALS:
+    if windows * kinds <= MAX_TOTALS:
         totals = np.bincount(window * kinds + (names - least), ns, windows * kinds).reshape(windows, kinds)
         best = totals.argmax(axis=1)
         most = totals[np.arange(windows), best]

@@ -11,7 +11,7 @@ from ..base.arrays import I64, AnyArray
 from ..index.format import NONE
 from ..index.store import SCAN_CHUNK, Index
 
-MOST_COUNTED = 1 << 17
+MAX_COUNTED = 1 << 17
 """Flows into one row that are looked at: a frame must not depend on their number."""
 
 
@@ -82,10 +82,10 @@ def flows_of_ranges(index: Index, ranges: list[tuple[int, int]]) -> I64:
     flows: list[I64] = []
     for low, high in ranges:
         out = np.arange(*np.searchsorted(sources, np.array([low, high], sources.dtype)), dtype=np.int64)
-        out = out[:MOST_COUNTED]
+        out = out[:MAX_COUNTED]
         flows.append(out[(targets[out] != NONE) & (targets[out] != sources[out])])
         first = first_into(targets, order, low)
-        into = order[first : min(first_into(targets, order, high), first + MOST_COUNTED)].astype(np.int64)
+        into = order[first : min(first_into(targets, order, high), first + MAX_COUNTED)].astype(np.int64)
         origin = sources[into].astype(np.int64)
         number = np.searchsorted(lows, origin, "right") - 1
         known = (number >= 0) & (origin < highs[number])

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import F64, I64, MOST, AnyArray, add_at, added_up
+from ..base.arrays import F64, I64, MAX, AnyArray, add_at, added_up
 from ..index.store import Index
 
 STATISTICS = (
@@ -130,7 +130,7 @@ class Groups:
         begins = np.cumsum(count) - count
         total = added_up(ordered, begins)
         mean = total / count
-        if np.any(total == MOST):
+        if np.any(total == MAX):
             mean = np.add.reduceat(ordered.astype(np.float64), begins) / count
         lowest, highest = ordered[begins], ordered[begins + count - 1]
         squares = ordered - np.repeat(mean, count)

@@ -139,7 +139,7 @@ def make_row(index: Index, lane: Lane, number: int) -> Row:
     )
 
 
-MOST_INSTANTS = 1 << 20
+MAX_INSTANTS = 1 << 20
 """Instants that are asked for their category: a legend must not cost more than a frame or two."""
 
 
@@ -242,4 +242,4 @@ def slice_kind_codes(index: Index, categories: AnyArray, names: AnyArray) -> U8:
 def drawn_categories(index: Index) -> list[int]:
     """Return the numbers of the categories of slices and instants; flows have categories too."""
     numbers = set(np.unique(index.column("row_categories")).tolist())
-    return sorted(numbers.union(np.unique(index.column("instants.category")[:MOST_INSTANTS]).tolist()))
+    return sorted(numbers.union(np.unique(index.column("instants.category")[:MAX_INSTANTS]).tolist()))

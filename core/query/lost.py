@@ -23,7 +23,7 @@ from ..index.format import NONE, SliceFlag
 from ..index.store import Index
 from .launches import Launches
 
-MOST = 0.5
+MAX = 0.5
 """Calls of a name that no table knows start work where at least this share of them has some."""
 AIU = "aiu"
 """How names of calls begin that an AIU's profiler records."""
@@ -50,14 +50,14 @@ def starting_calls(index: Index, launches: Launches) -> StartingCalls:
     )
     has_work = np.isin(calls, launches.launch[launches.is_called])
     share = np.bincount(name, has_work) / np.maximum(1, np.bincount(name))
-    starts_work = np.array([started_work(text) is not None for text in texts], np.bool_) | (share >= MOST)
+    starts_work = np.array([started_work(text) is not None for text in texts], np.bool_) | (share >= MAX)
     expected = np.ones(len(calls), np.bool_)
     if len(launches.kernels):
         holders = index.column("promoted.correlation.position")
         expected = np.isin(calls, holders[index.column("promoted.correlation.value") != 0])
     flows = index.read_report.get("flows", {})  # logs and counters have none
     if not any(int(flows[kind]["orphan_starts"]) for kind in flows if kind in LAUNCH_FLOWS):
-        expected &= ((share >= MOST) | ~np.array([text.startswith(AIU) for text in texts], np.bool_))[name]
+        expected &= ((share >= MAX) | ~np.array([text.startswith(AIU) for text in texts], np.bool_))[name]
     rows = np.flatnonzero(starts_work[name] & (has_work | (expected & ~captured)))
     rows = rows[~_is_nested(index, calls[rows], has_work[rows])]
     rows = rows[np.argsort(index.column("slices.start")[calls[rows]], kind="stable")]

@@ -80,7 +80,7 @@ def _in_written(word: str) -> bool:
 
 REPORT_SECONDS = 0.1
 """Seconds between two reports."""
-LONGEST_TERM = 300
+MAX_TERM_LENGTH = 300
 _BARE = re.compile(r"""[^\s<>=:'"]+""")
 
 
@@ -121,7 +121,11 @@ def term_for(key: str, value: Any) -> str | None:
     if value is None:
         return None
     text = json_value_text(value)
-    if not key or len(key) + len(text) > LONGEST_TERM or (isinstance(value, float) and not isfinite(value)):
+    if (
+        not key
+        or len(key) + len(text) > MAX_TERM_LENGTH
+        or (isinstance(value, float) and not isfinite(value))
+    ):
         return None
     name = key if _BARE.fullmatch(key) else quoted(key)
     if number_of(value) is None or not NUMBER.fullmatch(text.strip()):

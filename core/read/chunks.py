@@ -29,7 +29,7 @@ SLACK = 256 << 10
 """So much text behind a chunk is read at once, for the end of its last event."""
 LOOK_BEHIND = 4 << 10
 """So much text before a chunk is looked at, for an event that begins right at its begin."""
-LONGEST_EVENT = 16 << 20
+MAX_EVENT_LENGTH = 16 << 20
 """Longer events are not read whole: their fixed keys are picked out as they pass."""
 HABITS_FROM = 256 << 10
 """The habits of a writer near a place are those of its cell of so many bytes."""
@@ -71,7 +71,7 @@ class ChunkReader:
         *,
         thread: int = 0,
         chunk_size: int = CHUNK_SIZE,
-        longest: int = LONGEST_EVENT,
+        longest: int = MAX_EVENT_LENGTH,
     ) -> None:
         self.watch = ScanWatch()
         self.scanner: ReferenceScanner = new_scanner(self.watch)

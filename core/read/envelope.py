@@ -19,18 +19,18 @@ from ..base.numbers import whole_number
 from ..base.units import TIME_LIMIT
 from .json_text import STRING, TOKEN, Window, text_of
 from .problem import Problem
-from .scan_reference import MOST_DIGITS
-from .stray import BEHIND_VALUE, LONGEST_STRAY, decimal_comma, stray_end, time_meant
+from .scan_reference import MAX_DIGITS
+from .stray import BEHIND_VALUE, MAX_STRAY_LENGTH, decimal_comma, stray_end, time_meant
 from .tolerant import EXACT_KEYS, BrokenError, Habits, Tolerant
 
 EVENTS_KEY = "traceEvents"
-LONGEST_STRING = 4096
-LONGEST_VALUE = 64 * 1024
-MOST_KEYS = 4096
-MOST_BYTES = 4 << 20
+MAX_STRING_LENGTH = 4096
+MAX_VALUE_LENGTH = 64 * 1024
+MAX_KEYS = 4096
+MAX_BYTES = 4 << 20
 """Keys beyond so many, and values beyond so many bytes together, are left out."""
-LONGEST_KEY = 4096
-LONGEST_EVENT = 16 << 20
+MAX_KEY_LENGTH = 4096
+MAX_EVENT_LENGTH = 16 << 20
 """Bytes of a top-level object that are held back in case it turns out to be an event itself."""
 FAR = 256
 """So far behind brackets it is looked for a key."""
@@ -58,10 +58,10 @@ _PRECEDES = {
     (0x5B, True): (),
 }
 """What may stand before a value (a key, where True) in an object and in an array."""
-MOST_NESTED = 16
+MAX_NESTED = 16
 """So deep broken objects are kept as such; of deeper ones the keys count as theirs."""
-LONGEST_BLANK = 64
-MOST_FORGIVEN = 4 << 20
+MAX_BLANK_LENGTH = 64
+MAX_FORGIVEN = 4 << 20
 """So many bytes of broken values are looked at by a parser that forgives."""
 _DOCUMENT_ENDS = re.compile(rb"[ \t\r\x00\x1e;,]{0,64}+(?:\Z|\n\s{0,64}+(?:\Z|[{\[]))")
 """What stands behind a whole object: nothing, or another document in a line of its own."""
@@ -71,7 +71,7 @@ _EVENT = re.compile(rb'\{[^{}]{0,256}?"(?:ph|args)"\s{0,64}+:')
 """What begins an event where a key should stand: the event array was closed too early."""
 _ENDS_BROKEN = re.compile(rb'\s*+(?:,|\}[\s}\]]{0,64}+(?:,\s{0,64}+"|\Z))')
 """What stands behind a broken value whose end can be trusted."""
-MOST_RETRIES = 16
+MAX_RETRIES = 16
 """So many values that never end are given up for the keys in them."""
 _STRING_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.S)
 _NEXT_KEY = re.compile(rb',\s*"[^"\\\n]{1,80}"\s*:|"traceEvents"\s*:\s*\[\s*[{\]]')
@@ -126,7 +126,7 @@ class EnvelopeReader:
         self._held = False
         self._hold = 0
         self._bytes = 0
-        self._retries = MOST_RETRIES
+        self._retries = MAX_RETRIES
         self._next_key = _NEXT_KEY
         self._behind = False  # an event array was read
         self.endless: int | None = None  # where the value stands that went on until the text ended
@@ -174,11 +174,11 @@ class EnvelopeReader:
         if not self._held:
             return window.more()
         behind = window.at - self._hold
-        if behind > LONGEST_EVENT:
+        if behind > MAX_EVENT_LENGTH:
             self._held = False
             return window.more()
         window.at = self._hold
-        grown = window.more(min(window.left, LONGEST_EVENT))
+        grown = window.more(min(window.left, MAX_EVENT_LENGTH))
         self._hold = window.at
         window.at += behind
         return grown
@@ -259,15 +259,15 @@ class EnvelopeReader:
         window = self._window
         before = window.data[max(0, window.at - 64) : window.at]
         self._next_key = _NEXT_LINE_KEY if _LINE_START.search(before) else _NEXT_KEY
-        size = LONGEST_KEY
+        size = MAX_KEY_LENGTH
         self._need(size)
         token = TOKEN.match(window.data, window.at)
-        while self._goes_on(token) and size < LONGEST_EVENT:
+        while self._goes_on(token) and size < MAX_EVENT_LENGTH:
             size *= 2
             self._need(size)
             token = TOKEN.match(window.data, window.at)
         if token is None or not token.group(3):
-            if window.ended and window.left < LONGEST_KEY and b":" not in window.data[window.at :]:
+            if window.ended and window.left < MAX_KEY_LENGTH and b":" not in window.data[window.at :]:
                 self.cut_off = window.offset
                 window.at = len(window.data)
                 return Stop.CUT_OFF
@@ -336,7 +336,7 @@ class EnvelopeReader:
         at = begin - window.base
         if at < 0:
             return False
-        value, end = self._tolerantly(window.data[at : at + LONGEST_VALUE])
+        value, end = self._tolerantly(window.data[at : at + MAX_VALUE_LENGTH])
         if end:
             window.at = at + end
             self._need(FAR)
@@ -349,7 +349,7 @@ class EnvelopeReader:
         if first is None or window.data[at] != ord("{") or window.data[first.end() : first.end() + 1] != b'"':
             return False
         self.problems.append(Problem("broken envelope", 1, start, why))
-        if len(self._members) < MOST_NESTED:
+        if len(self._members) < MAX_NESTED:
             members: dict[str, Any] = {}
             self._store(key, members)
             self._members.append(members)
@@ -359,7 +359,7 @@ class EnvelopeReader:
 
     def _tolerantly(self, data: bytes) -> tuple[Any, int]:
         """Return the value that a text begins with, and where it ends; 0 where none can be made out."""
-        if self._forgiven >= MOST_FORGIVEN:
+        if self._forgiven >= MAX_FORGIVEN:
             return None, 0
         try:
             value, end = Tolerant(data, Habits()).parse(0, quotes=False, stray=True)
@@ -371,18 +371,18 @@ class EnvelopeReader:
 
     def _store(self, key: str, value: Any) -> None:
         """Keep a value, also as one of the broken object that it stands in."""
-        if len(self.values) >= MOST_KEYS and key not in self.values:
+        if len(self.values) >= MAX_KEYS and key not in self.values:
             return
         self.values[key] = value
         if self._members and self._members[-1] is not value:
             self._members[-1][key] = value
 
     def _keep(self, key: str, raw: bytes | None, size: int, start: int) -> None:
-        if len(key) > LONGEST_VALUE:
+        if len(key) > MAX_VALUE_LENGTH:
             key = f"({len(key):,} characters)"
         size_of_both = size + len(key)
         value: Any = f"({size:,} bytes)"
-        if raw is not None and self._bytes + size_of_both <= MOST_BYTES:
+        if raw is not None and self._bytes + size_of_both <= MAX_BYTES:
             self._bytes += size_of_both
             try:
                 number = Decimal if self._of_event and key in EXACT_KEYS else float
@@ -401,7 +401,7 @@ class EnvelopeReader:
                     why = f"the value of {key[:80]!r} is no valid JSON"
                     if not self._of_event:
                         self.problems.append(Problem("broken envelope", 1, start, why))
-                elif size <= LONGEST_STRING:
+                elif size <= MAX_STRING_LENGTH:
                     value = self._stray_value(key, text_of(raw))
         self._store(key, _printable(value))
 
@@ -421,13 +421,13 @@ class EnvelopeReader:
         while True:
             match = _STRING_REST.match(window.data, window.at)
             end = match.end() if match else window.at
-            if window.offset - begin <= LONGEST_STRING:
-                parts.append(window.data[window.at : min(end, window.at + LONGEST_STRING + 1)])
+            if window.offset - begin <= MAX_STRING_LENGTH:
+                parts.append(window.data[window.at : min(end, window.at + MAX_STRING_LENGTH + 1)])
             window.at = end
             if window.left and window.data[window.at] == ord('"'):
                 window.at += 1
                 size = window.offset - begin
-                return (b"".join(parts) + b'"' if size <= LONGEST_STRING else None), size, True
+                return (b"".join(parts) + b'"' if size <= MAX_STRING_LENGTH else None), size, True
             if not self._more():
                 window.at = len(window.data)
                 return None, window.offset - begin, False
@@ -438,7 +438,7 @@ class EnvelopeReader:
         """
         window = self._window
         begin = window.offset
-        self._need(LONGEST_STRAY)
+        self._need(MAX_STRAY_LENGTH)
         if (end := self._stray_end()) is not None:
             raw = window.data[window.at : end].rstrip()
             window.at = end
@@ -502,7 +502,7 @@ class EnvelopeReader:
             else:
                 window.at = max(window.at, sure)
             data = _joined(data, window.data[first : window.at])
-            if not whole and window.left > LONGEST_VALUE:
+            if not whole and window.left > MAX_VALUE_LENGTH:
                 _, _, closed = self._string()
                 data = None
                 if not closed:
@@ -520,8 +520,8 @@ class EnvelopeReader:
         window = self._window
         if window.ended:
             return len(window.data)
-        behind_blanks = len(window.data.rstrip()) - 1 if window.left < LONGEST_EVENT else len(window.data)
-        return min(behind_blanks, len(window.data) - LONGEST_BLANK)
+        behind_blanks = len(window.data.rstrip()) - 1 if window.left < MAX_EVENT_LENGTH else len(window.data)
+        return min(behind_blanks, len(window.data) - MAX_BLANK_LENGTH)
 
     def _resync(self, start: int, why: str = "", key: str = "") -> bool:
         """Go to the next text that looks like a key; False if there is none."""
@@ -529,7 +529,7 @@ class EnvelopeReader:
         if why:
             self.problems.append(Problem("broken envelope", 1, start, why))
         self._loose = True
-        back = min(max(0, window.offset - start), window.at, LONGEST_VALUE)
+        back = min(max(0, window.offset - start), window.at, MAX_VALUE_LENGTH)
         window.at -= back
         low = window.at + (1 if key else 0)
         colon = window.data.find(b":", low) if key else -1
@@ -540,7 +540,7 @@ class EnvelopeReader:
                 value = window.data[low : match.start()].strip(b" \t\r\n,")
                 if (
                     key
-                    and len(value) <= LONGEST_STRING
+                    and len(value) <= MAX_STRING_LENGTH
                     and value[:1] == b'"' == value[-1:]
                     and len(value) > 1
                 ):
@@ -562,7 +562,7 @@ class _Nesting:
 
     def __init__(self) -> None:
         self.depth = 0
-        self._open: deque[tuple[int, int]] = deque(maxlen=LONGEST_VALUE)  # where each stands, and its kind
+        self._open: deque[tuple[int, int]] = deque(maxlen=MAX_VALUE_LENGTH)  # where each stands, and its kind
 
     @property
     def begins(self) -> frozenset[int]:
@@ -574,7 +574,7 @@ class _Nesting:
         that may not stays open: what begins with one that is open breaks at the same place.
         """
         data, byte = window.data, window.data[at]
-        before = data[max(0, at - LONGEST_BLANK) : at].rstrip()[-1:]
+        before = data[max(0, at - MAX_BLANK_LENGTH) : at].rstrip()[-1:]
         kind = self._open[-1][1] if self._open else None
         if byte in b"}]":
             if kind is not None:
@@ -596,11 +596,11 @@ class _Nesting:
 
 def _integer(text: str) -> int | str:
     """Return an integer; of more digits than Python converts, its text."""
-    return whole_number(text) if len(text.lstrip("-")) <= MOST_DIGITS else text
+    return whole_number(text) if len(text.lstrip("-")) <= MAX_DIGITS else text
 
 
 def _joined(data: bytes | None, more: bytes) -> bytes | None:
-    return None if data is None or len(data) + len(more) > LONGEST_VALUE else data + more
+    return None if data is None or len(data) + len(more) > MAX_VALUE_LENGTH else data + more
 
 
 def _printable(value: Any) -> Any:

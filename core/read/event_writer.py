@@ -48,7 +48,7 @@ SLICE_FLOWS = "slice_flows"
 _BLANKS = " \t\n\r\f\v"
 _DIGITS = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-LONGEST_NUMBER = 100
+MAX_NUMBER_LENGTH = 100
 """Characters beyond which a counter's text is not taken for a number."""
 LARGEST_EXPONENT = 308
 """Beyond it a number is no finite float; nobody's clock means it."""
@@ -246,7 +246,7 @@ class EventWriter:
     def _samples(self, event: dict[str, Any], common: dict[str, Any]) -> None:
         """Write the samples of a counter event: one per finite number among its arguments, text or not."""
         for key, value in arguments_of(event).items():
-            if isinstance(value, str) and len(value) <= LONGEST_NUMBER:
+            if isinstance(value, str) and len(value) <= MAX_NUMBER_LENGTH:
                 value = float(value) if _DECIMAL.fullmatch(value.strip(_BLANKS)) else None
             number = finite(value)
             if number is not None:

@@ -122,7 +122,7 @@ def _joined(pair: re.Match[str]) -> str:
     return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
 
 
-MOST_OPEN = 64
+MAX_OPEN = 64
 """So many of the objects that are open are kept, the innermost."""
 FAR = 64
 """So far back it is looked for what stands before an event."""
@@ -142,7 +142,7 @@ def next_event(data: bytes, start: int, behind: bytes = b"") -> int | None:
     one of these letters stands before. Where a quote is missing, strings are taken for what stands between
     them; one that ends in the begin of an object sets that right.
     """
-    open_: deque[list[int]] = deque(maxlen=MOST_OPEN)  # where each begins, and what its keys tell
+    open_: deque[list[int]] = deque(maxlen=MAX_OPEN)  # where each begins, and what its keys tell
     at = start
     while (token := TOKEN.search(data, at)) is not None:
         begin, at = token.span()

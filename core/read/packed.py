@@ -27,7 +27,7 @@ LARGEST_BLOCK = 128 << 10
 XZ, BZIP2 = b"\xfd7zXZ\0", b"BZh"
 STREAM_STEP = 4096
 """Bytes of xz and bzip2 that are inflated at a time."""
-MOST_DICTIONARY = 512 << 20
+MAX_DICTIONARY = 512 << 20
 """Memory that a stream of xz may ask for; `xz -9` asks for 65 MB."""
 CAREFUL = {RAW_BLOCK: 4096, 4096: 64, 64: 1}
 """In steps of how many bytes data is inflated again that is damaged: a call that fails gives nothing back."""
@@ -55,9 +55,7 @@ def open_packed(file: Openable, packing: str, library: ModuleType | None = None)
     if packing == "xz":
         import lzma
 
-        return StreamReader(
-            file, XZ, partial(lzma.LZMADecompressor, memlimit=MOST_DICTIONARY), lzma.LZMAError
-        )
+        return StreamReader(file, XZ, partial(lzma.LZMADecompressor, memlimit=MAX_DICTIONARY), lzma.LZMAError)
     if packing == "bzip2":
         import bz2
 

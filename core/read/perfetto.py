@@ -36,13 +36,13 @@ from .problem import Problem
 
 BLOCK = 1 << 20
 """Bytes of the file that are read at a time."""
-LONGEST_PACKET = 16 << 20
+MAX_PACKET_LENGTH = 16 << 20
 """Bytes; a longer packet is damage, or packed to harm."""
 DEEPEST_TRACK = 64
 """So far up it is looked for the process of a track."""
-MOST_REASONS = 256
+MAX_REASONS = 256
 """So many reasons for passing over packets are told apart."""
-MOST_SEQUENCES, MOST_TRACKS = 1 << 16, 1 << 20
+MAX_SEQUENCES, MAX_TRACKS = 1 << 16, 1 << 20
 """How many are kept apart; recorders have tens and thousands."""
 FLOWS_HELD = 1 << 18
 """The flows that are remembered to have begun."""
@@ -126,7 +126,7 @@ def _packets(reader: RawReader, events: PacketEvents) -> Iterator[bytes]:
                 events.pass_over(f"the last {len(data):,} bytes are not a whole packet")
             return
         begin, end = size
-        if end - begin > LONGEST_PACKET or begin < 0:
+        if end - begin > MAX_PACKET_LENGTH or begin < 0:
             events.pass_over(f"the data from byte {done + at:,} on is not a packet")
             return
         yield data[begin:end]
@@ -145,7 +145,7 @@ def _packet_size(data: bytes, at: int) -> tuple[int, int] | None:
         return None
     except WireError:
         return -1, at
-    return (begin, begin + size) if size <= LONGEST_PACKET else (-1, at)
+    return (begin, begin + size) if size <= MAX_PACKET_LENGTH else (-1, at)
 
 
 class PacketEvents:
@@ -160,7 +160,7 @@ class PacketEvents:
         self.budget = Budget()
 
     def pass_over(self, what: str) -> None:
-        known = what in self._passed or len(self._passed) < MOST_REASONS
+        known = what in self._passed or len(self._passed) < MAX_REASONS
         self._passed[what if known else "packets for other reasons"] += 1
 
     def problems(self) -> list[Problem]:
@@ -209,8 +209,8 @@ class PacketEvents:
                 flags |= CLEARED
             elif tag == 58:
                 clock = value
-        if number not in self._sequences and len(self._sequences) >= MOST_SEQUENCES:
-            raise WireError(f"more than {MOST_SEQUENCES:,} sequences")
+        if number not in self._sequences and len(self._sequences) >= MAX_SEQUENCES:
+            raise WireError(f"more than {MAX_SEQUENCES:,} sequences")
         sequence = self._sequences.get(number)
         if sequence is None or flags & CLEARED:
             thread = None if sequence is None else sequence.thread
@@ -254,7 +254,7 @@ class PacketEvents:
 
     def _unpacked(self, message: bytes) -> Iterator[bytes]:
         inflater = zlib.decompressobj()
-        most = min(LONGEST_PACKET, self.budget.left_to_unpack())
+        most = min(MAX_PACKET_LENGTH, self.budget.left_to_unpack())
         text = inflater.decompress(message, most) if most > 0 else b""
         self.budget.unpacked += len(text)
         if not inflater.eof:
@@ -267,8 +267,8 @@ class PacketEvents:
     # -- tracks ----------------------------------------------------------------------------------------------
 
     def _track(self, uuid: int) -> PacketTrack:
-        if uuid not in self._tracks and len(self._tracks) >= MOST_TRACKS:
-            raise WireError(f"more than {MOST_TRACKS:,} tracks")
+        if uuid not in self._tracks and len(self._tracks) >= MAX_TRACKS:
+            raise WireError(f"more than {MAX_TRACKS:,} tracks")
         return self._tracks.setdefault(uuid, PacketTrack(name="" if uuid else "Default Track"))
 
     def _describe(self, message: bytes) -> Iterator[bytes]:

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 SIGN = 1 << 63
-MOST_UNPACKED, MOST_WRITTEN = 64, 256
+MAX_UNPACKED, MAX_WRITTEN = 64, 256
 """So many times the bytes of the file may packed packets unpack to, and its JSON take. Recorders pack 5 to 10
 times, and JSON takes 5 to 20 times as much as packets that refer to names.
 """
-LONGEST_REFERRED = 4096
+MAX_REFERRED_LENGTH = 4096
 """Characters of a text that events refer to by number, as it is written for each of them."""
 
 
@@ -37,7 +37,7 @@ class Budget:
         """Bytes of the texts that the packet at hand refers to, not written yet."""
 
     def left_to_unpack(self) -> int:
-        return MOST_UNPACKED * self.read - self.unpacked
+        return MAX_UNPACKED * self.read - self.unpacked
 
     def refer(self, size: int) -> None:
         """Take note of a text that will be written. Raises WireError where that would be too much."""
@@ -50,16 +50,16 @@ class Budget:
         self.written += size
 
     def _check(self, size: int) -> None:
-        if self.written + size > MOST_WRITTEN * self.read:
-            raise WireError(f"more than {MOST_WRITTEN} times the file's size as JSON")
+        if self.written + size > MAX_WRITTEN * self.read:
+            raise WireError(f"more than {MAX_WRITTEN} times the file's size as JSON")
 
 
 def referred_text(data: bytes) -> str:
     """Return a text that events refer to: of a long one the begin, its length and a checksum of all of it."""
     text = utf8_text(data)
-    if len(text) <= LONGEST_REFERRED:
+    if len(text) <= MAX_REFERRED_LENGTH:
         return text
-    return f"{text[:LONGEST_REFERRED]}… ({len(text):,} characters, {zlib.crc32(data):08x})"
+    return f"{text[:MAX_REFERRED_LENGTH]}… ({len(text):,} characters, {zlib.crc32(data):08x})"
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -139,10 +139,10 @@ def packed_numbers(value: int | bytes) -> Iterator[int]:
 JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 REMEMBERED = 1 << 14
 """The encoded annotations that are remembered: shapes and types are the same in every step."""
-LONGEST = 256
+MAX_LENGTH = 256
 """The longest annotation that is remembered, in bytes."""
 DEEPEST = 64
-MOST = 1 << 20
+MAX = 1 << 20
 """How many texts of a kind a sequence may refer to."""
 KEYS = {
     2: "thread_time_delta_us",
@@ -171,9 +171,9 @@ class SequenceTexts:
         """Take an InternedData. Raises WireError."""
         if (
             len(self.names) + len(self.categories) + len(self.keys) + len(self.texts) + len(self.locations)
-            > MOST
+            > MAX
         ):
-            raise WireError(f"more than {MOST:,} texts to refer to")
+            raise WireError(f"more than {MAX:,} texts to refer to")
         for tag, value in fields(message):
             if not isinstance(value, bytes) or tag not in (1, 2, 3, 4, 29):
                 continue
@@ -252,7 +252,7 @@ def _remembered(message: bytes, interned: SequenceTexts) -> tuple[str, Any]:
         key, value = _annotation(message, interned, 0)
         if len(interned.remembered) >= REMEMBERED:
             interned.remembered.clear()
-        if len(message) <= LONGEST:
+        if len(message) <= MAX_LENGTH:
             interned.remembered[message] = key, value, interned.budget.referred - before
         return key, value
     key, value, size = known

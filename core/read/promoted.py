@@ -102,8 +102,8 @@ class PromotedTable:
     @cached_property
     def keys(self) -> tuple[str, ...]:
         keys = tuple(key for column in self.columns for key in column.args if key)
-        if len(set(keys)) < len(keys) or len(keys) > MOST_KEYS:
-            raise ValueError(f"an argument is promoted twice, or more than {MOST_KEYS} are")
+        if len(set(keys)) < len(keys) or len(keys) > MAX_KEYS:
+            raise ValueError(f"an argument is promoted twice, or more than {MAX_KEYS} are")
         return keys
 
     @cached_property
@@ -119,5 +119,5 @@ class PromotedTable:
         return next((number for number, column in enumerate(self.columns) if column.key == "cname"), None)
 
 
-MOST_KEYS = 64
+MAX_KEYS = 64
 """A scanner marks the keys that it has seen in one word."""

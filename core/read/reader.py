@@ -20,7 +20,7 @@ from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
 from .batch import PLAIN_SCALE, Batch, ColumnBuffers, PlainNumbering, StringTable, TimeScale
 from .batch_store import BatchStore, store_batch
-from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader, ReadChunk
+from .chunks import CHUNK_SIZE, MAX_EVENT_LENGTH, ChunkReader, ReadChunk
 from .documents import Documents
 from .envelope import Envelope
 from .origin import other_origin
@@ -109,7 +109,7 @@ class ReadOptions(NamedTuple):
     decoder: str = NATIVE
     threads: int | None = None  # as many as there are cores
     chunk_size: int = CHUNK_SIZE  # bytes that a thread reads at once
-    longest: int = LONGEST_EVENT  # bytes; longer events are counted and passed over
+    longest: int = MAX_EVENT_LENGTH  # bytes; longer events are counted and passed over
     origin_ns: int | None = None  # what times count from; None: from 0, OtherOriginError where that is wrong
 
 

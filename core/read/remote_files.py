@@ -43,7 +43,7 @@ EXTRA = "fsspec s3fs aiohttp sshfs"
 TESTED = ("s3", "http", "https", "ssh", "sftp")
 """Schemes whose packages come with the extra; others of fsspec work with a package of their own."""
 SSH = ("ssh", "sftp")
-LEAST_AHEAD, MOST_AHEAD = 64 << 10, 8 << 20
+MIN_AHEAD, MAX_AHEAD = 64 << 10, 8 << 20
 """Bytes that a stream asks for at first, and at most."""
 
 
@@ -309,7 +309,7 @@ class RemoteStream(io.RawIOBase):
         self._file = file
         self._held = b""
         self._begin = self._at = 0  # of what is held; where reading stands
-        self._ahead = LEAST_AHEAD
+        self._ahead = MIN_AHEAD
         self._stream: WebStream | None = None
         if not file.has_ranges:
             with _opened(file.url) as (system, _):
@@ -330,7 +330,7 @@ class RemoteStream(io.RawIOBase):
             if not 0 <= inside < len(self._held) and self._at < self._file.size:
                 length = max(self._ahead, len(buffer))
                 self._held, self._begin, inside = self._file.read_range(self._at, length), self._at, 0
-                self._ahead = min(2 * self._ahead, MOST_AHEAD)
+                self._ahead = min(2 * self._ahead, MAX_AHEAD)
             data = self._held[inside : inside + len(buffer)] if inside >= 0 else b""
         buffer[: len(data)] = data
         self._at += len(data)

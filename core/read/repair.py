@@ -21,7 +21,7 @@ WINDOWS = (64 << 10, 1 << 20, 16 << 20)
 """So much text is looked at for one element: more only where it ends within it."""
 FIRST_SEARCH, SEARCH = 64 << 10, 1 << 20
 """So much text is looked at for the next event at first, and then at a time."""
-LONGEST_TAIL = 64 << 10
+MAX_TAIL_LENGTH = 64 << 10
 """An event that the text's end seems to cut off is tried for stray quotes if no more than this is left."""
 LEARN_FROM = 64
 """So many intact events teach the writer's habits."""
@@ -128,7 +128,7 @@ class Repair:
         try:
             value, end = parser.parse(0, quotes=False)
         except BrokenError as broken:
-            if not is_object or (broken.cut_off and (not ends or len(data) > LONGEST_TAIL)):
+            if not is_object or (broken.cut_off and (not ends or len(data) > MAX_TAIL_LENGTH)):
                 raise
             return self._forgiven(parser, broken)
         if not is_object and data[:1] != b"[" and data[end:].lstrip()[:1] not in (b"", b",", b"]"):

@@ -74,7 +74,7 @@ class ScanWatch:
 
 WINDOW = 256 << 10
 """ScanText that is decoded at a time; more where an event is longer."""
-MOST_DIGITS = 4300
+MAX_DIGITS = 4300
 """Longer numbers are refused, as Python refuses them."""
 _GAP = re.compile(r"[ \t\n\r,]*")
 _BEHIND = re.compile(r"[ \t\n\r]*([^ \t\n\r])?")
@@ -93,7 +93,7 @@ _CUT_OFF = 16
 
 
 def _real(text: str) -> Real:
-    if len(text) > MOST_DIGITS:
+    if len(text) > MAX_DIGITS:
         raise ValueError("a number of too many digits")
     return Real(text)
 

@@ -14,7 +14,7 @@ from ..base.numbers import whole_number
 
 DECIMAL_COMMA = "decimal commas: LC_NUMERIC of the writer"
 STRAY_TEXT = "a value that is no JSON, kept as its text"
-LONGEST_STRAY = 4096
+MAX_STRAY_LENGTH = 4096
 """Longer text is no value that somebody wrote."""
 
 _MARK = re.compile(rb"[()\[\]{},]")
@@ -42,11 +42,12 @@ class CommaNumber(NamedTuple):
 def stray_end(data: bytes, at: int, in_object: bool) -> int | None:
     """Return where text that is no value ends: before a comma and a key (in a list before any comma), or
     before the bracket that closes what it stands in. Brackets within it are passed over where they pair up,
-    else it ends before the first. None where it is longer than LONGEST_STRAY; the text's end where it is cut.
+    else it ends before the first. None where it is longer than MAX_STRAY_LENGTH; the text's end where it is
+    cut.
     """
     for nested in (True, False):
         open_: list[int] = []
-        for mark in _MARK.finditer(data, at, at + LONGEST_STRAY):
+        for mark in _MARK.finditer(data, at, at + MAX_STRAY_LENGTH):
             byte, offset = data[mark.start()], mark.start()
             if byte == 0x2C:
                 if not open_ and (not in_object or _ends_member(data, offset)):
@@ -61,7 +62,7 @@ def stray_end(data: bytes, at: int, in_object: bool) -> int | None:
                     break
             elif byte != 0x29:
                 return offset if (byte == 0x7D) == in_object else None
-    return None if len(data) - at > LONGEST_STRAY else len(data)
+    return None if len(data) - at > MAX_STRAY_LENGTH else len(data)
 
 
 def _ends_member(data: bytes, comma: int) -> bool:

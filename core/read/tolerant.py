@@ -23,8 +23,8 @@ DEEPEST = 512
 """Values nested deeper are passed over and replaced by a note."""
 TOO_DEEP = "(nested too deep)"
 EXACT_KEYS = frozenset({"ts", "dur"})
-LONGEST_DIGITS = 4000
-LONGEST_GAP = 256
+MAX_DIGITS = 4000
+MAX_GAP_LENGTH = 256
 """More blanks and commas between two values are no habit."""
 
 _BLANK = re.compile(rb"\s*+")
@@ -51,7 +51,7 @@ _NO_KEY = re.compile(rb"[{}\[\]\n]")
 _END_KEY = re.compile(rb'"(?=\s*+:)')
 _BOUNDARY = re.compile(rb'\}\s*+,?\s*+\{\s*+"')
 """Between two events, or two objects of a list: a broken string ends before it."""
-LONGEST_BROKEN_KEY = 256
+MAX_BROKEN_KEY_LENGTH = 256
 _KEY_WITHOUT_QUOTE = re.compile(rb'([A-Za-z_][^"\\{}\[\],:\n]{0,80})"(?=\s*+:)')
 QUOTE_MISSING = "a key without its opening quote"
 
@@ -85,7 +85,7 @@ class Habits:
             match = re.compile(rb'"' + re.escape(following.encode()) + rb'"\s*+:').search(text, end)
             if match is None:
                 return
-            before = text[max(end, match.start() - LONGEST_GAP) : match.start()]
+            before = text[max(end, match.start() - MAX_GAP_LENGTH) : match.start()]
             gap = before[len(before.rstrip().removesuffix(b",").rstrip()) :]
             end = match.end()
             if b"," in gap:
@@ -221,7 +221,7 @@ class Tolerant:
         end = self._closing_quote(at)
         raw, colon = data[at + 1 : end - 1], self._after_colon(end)
         if colon is None and quotes:
-            limit = min(len(data), at + LONGEST_BROKEN_KEY)
+            limit = min(len(data), at + MAX_BROKEN_KEY_LENGTH)
             closing = _END_KEY.search(data, end, limit)
             if closing is not None and not _NO_KEY.search(data, at, closing.start()):
                 raw, end = data[at + 1 : closing.start()], closing.end()
@@ -336,7 +336,7 @@ def _escaped(data: bytes, begin: int, at: int) -> bool:
 def _number(match: re.Match[bytes], exact: bool) -> Any:
     text = match.group().decode()
     if text.lstrip("+-").isdigit():
-        if len(text) > LONGEST_DIGITS:
+        if len(text) > MAX_DIGITS:
             return text
         return whole_number(text)
     try:

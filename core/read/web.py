@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from ..base.numbers import whole_number
 from .urls import WEB
 
-MOST_REDIRECTS = 10
+MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SILENT_S = 60
 """Seconds without a byte after which a server counts as gone."""
@@ -256,7 +256,7 @@ async def _response(system: Any, method: str, url: str, headers: Mapping[str, st
             return response, urls[-1]
         response.close()
         target = redirect_target(urls[-1], location)
-        if target in urls or len(urls) > MOST_REDIRECTS:
+        if target in urls or len(urls) > MAX_REDIRECTS:
             raise AnswerError("the server redirects in a circle" if target in urls else "too many redirects")
         urls.append(target)
 

@@ -35,7 +35,7 @@ PIECE = 1 << 14
 """Rows that are copied or fetched at a time."""
 MEMORY_MB = 1024
 """What an engine may take for itself; what needs more, as a sort, goes on in a temporary file or fails."""
-LONGEST_VALUE = 64 << 20
+MAX_VALUE_LENGTH = 64 << 20
 """Bytes of one text or blob in SQLite."""
 THREADS = 4
 POLL_SECONDS = 0.05
@@ -190,7 +190,7 @@ def _sqlite_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
         database.execute(f"PRAGMA cache_size = -{MEMORY_MB * 256}")
         database.execute(f"PRAGMA hard_heap_limit = {MEMORY_MB << 20}")
         database.execute("PRAGMA query_only = on")
-        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_LENGTH)
         database.set_authorizer(_authorized({*query_tables.views, *query_tables.tables}))
         database.set_progress_handler(lambda: int(limit.is_over()), STEPS_PER_POLL)
         _refuse_own_names(query_tables)

@@ -32,7 +32,7 @@ ROWS = 300
 """Rows of arguments that a statement writes: a third of the time of a statement for each."""
 REMEMBERED = 1 << 14
 """Values whose JSON is remembered: shapes and types are the same in every step."""
-LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+MIN, MAX = -(1 << 63), (1 << 63) - 1
 """Integers that SQLite has."""
 CACHE_KIB = 64 << 10
 """Memory for pages of the new file."""
@@ -135,7 +135,7 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
         inside = "id IN (SELECT id FROM chosen)"
         conditions = dict.fromkeys(("slices", "ops", "kernels", "launches"), inside)
         conditions["flows"] = "source IN (SELECT id FROM chosen) AND target IN (SELECT id FROM chosen)"
-        low, high = scope.range or (LEAST, GREATEST)
+        low, high = scope.range or (MIN, MAX)
         conditions["counters"] = f"ts >= {low} AND ts < {high}"
         for view in ("steps", "device_states", "untrusted"):
             conditions[view] = f"ts < {high} AND ts + dur > {low}"
@@ -184,7 +184,7 @@ def _flat(base: int, events: Iterable[EventArguments], known: dict[str, str]) ->
     for ordinal, arguments in events:
         for key, value in arguments.items():
             kind = value.__class__
-            if not (kind is str or kind is float or (kind is int and LEAST <= value <= GREATEST)):
+            if not (kind is str or kind is float or (kind is int and MIN <= value <= MAX)):
                 text = repr(value)
                 if text not in known:
                     if len(known) >= REMEMBERED:

@@ -71,11 +71,11 @@ from .location import (
     write_store_manifest,
 )
 
-LEAST_ROOM = 32 << 10
+MIN_ROOM = 32 << 10
 ROOM_SHARE = 200
-"""A summary takes LEAST_ROOM or a 200th of its trace, whichever is more; so does its copy in a group."""
-MOST_VALUES = 1 << 17
-"""Values of a column at most, so that those of a group can be read back (`MOST_PART`)."""
+"""A summary takes MIN_ROOM or a 200th of its trace, whichever is more; so does its copy in a group."""
+MAX_VALUES = 1 << 17
+"""Values of a column at most, so that those of a group can be read back (`MAX_PART`)."""
 EVIDENCE = 3
 SIZES: Sequence[Mapping[str, int]] = (
     {},
@@ -96,11 +96,11 @@ def summarised(trace: Trace, facts: Mapping[str, Any], trace_bytes: int) -> Rank
     It takes no more bytes than there is room for: the kernels that take least and the last collectives
     are left out for that, and the facts say so. Raises Cancelled.
     """
-    room, whole = max(LEAST_ROOM, trace_bytes // ROOM_SHARE), _whole(trace, facts)
+    room, whole = max(MIN_ROOM, trace_bytes // ROOM_SHARE), _whole(trace, facts)
     for size in SIZES:
         summary = whole.shortened(size)
         longest = max(len(values) for rows in summary.tables.values() for values in rows.values())
-        if longest <= MOST_VALUES and len(summary.to_bytes()) <= room:
+        if longest <= MAX_VALUES and len(summary.to_bytes()) <= room:
             break
     return summary
 

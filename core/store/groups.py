@@ -29,8 +29,8 @@ from ..base.numbers import whole_number
 from ..tables.frame.kinds import KERNEL_TYPES
 from .location import GROUPS, RANKS, RecordName, StoreLocation, json_bytes, record_name, records_in
 
-MOST_MEMBERS, MOST_ROWS = 1 << 16, 1 << 40
-MOST_TIME = 1 << 62
+MAX_MEMBERS, MAX_ROWS = 1 << 16, 1 << 40
+MAX_TIME = 1 << 62
 """The greatest time or count that is accepted."""
 STEP_NUMBERS = (
     *("cpu_busy_ns", "device_ns", "device_busy_ns", "device_span_ns", "idle_ns"),
@@ -118,10 +118,10 @@ class Shelf:
             written, lengths = file.json("members")
             names = [record] if record else [record_name(str(name)) for name in written]
             self.members = tuple(name for name in names if name is not None)
-            counts = {table: [range(MOST_ROWS)[each] for each in lengths[table]] for table in TABLES}
+            counts = {table: [range(MAX_ROWS)[each] for each in lengths[table]] for table in TABLES}
         except (KeyError, TypeError, ValueError, IndexError):
             raise self.damaged("it does not say whose it is") from None
-        if len(names) > MOST_MEMBERS or any(len(of) != len(names) for of in (self.members, *counts.values())):
+        if len(names) > MAX_MEMBERS or any(len(of) != len(names) for of in (self.members, *counts.values())):
             raise self.damaged("its tables are not those of its ranks")
         self._bounds = {table: np.cumsum([0, *each]).astype(np.int64) for table, each in counts.items()}
         self._tables: dict[str, Columns] = {}
@@ -163,7 +163,7 @@ class Shelf:
     def _numbers(self, name: str, length: int) -> AnyArray:
         values = self._file.column(name)
         most = max(-int(values.min()), int(values.max())) if len(values) else 0
-        if len(values) != length or most > MOST_TIME:
+        if len(values) != length or most > MAX_TIME:
             raise self.damaged(f"{name} is not that of its ranks, or out of bounds")
         return values
 
@@ -211,8 +211,8 @@ def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[Record
 
 
 DTYPES = {"i8": "<i8", "u1": "u1", "json": "u1"}
-MOST_FILE = 512 << 20
-MOST_PART = 64 << 20
+MAX_FILE = 512 << 20
+MAX_PART = 64 << 20
 """Bytes that a part may have when it is unpacked: 8 million numbers of 64 ranks."""
 FIRST_READ = 4 << 20
 """So much of a file is read at first, which is all of most."""
@@ -247,7 +247,7 @@ class PackedFile:
         self.title = title
         data = read(0, FIRST_READ)
         head = _HEAD.match(data)
-        if head is None or whole_number(head[1]) > MOST_FILE:
+        if head is None or whole_number(head[1]) > MAX_FILE:
             raise self.damaged("it is not a file of a capture store, or of another version")
         missing = head.end() + whole_number(head[1]) - len(data)
         data += read(len(data), missing + 1) if missing > 0 else b""
@@ -260,7 +260,7 @@ class PackedFile:
             directory = bytes(self._body[: max(0, at)])
             for name, (dtype, values, size) in json.loads(directory).items():
                 length = values * np.dtype(DTYPES[dtype]).itemsize
-                if type(length) is not int or type(size) is not int or not 0 <= length <= MOST_PART:
+                if type(length) is not int or type(size) is not int or not 0 <= length <= MAX_PART:
                     raise ValueError("no size of a part")
                 self.parts[name] = dtype, length, at, at + size
                 at += size

@@ -17,7 +17,7 @@ from ..index.store import Index
 from ..index.version import MANIFEST
 from .location import RecordName, StoreLocation
 
-MOST_FILES = 4096
+MAX_FILES = 4096
 BLOCK = tarfile.BLOCKSIZE
 AT_A_TIME = 1 << 20
 """Bytes that are copied at a time."""
@@ -77,7 +77,7 @@ def _unpack(archive: IO[bytes], size: int, folder: Path) -> None:
         at += BLOCK
         if entry.type != tarfile.REGTYPE or not _FILE.fullmatch(entry.name):
             raise ValueError(f"holds {entry.name!r}, which is no part of an index")
-        if entry.name in names or len(names) >= MOST_FILES:
+        if entry.name in names or len(names) >= MAX_FILES:
             raise ValueError(f"holds {entry.name} twice, or too many files")
         if not 0 <= entry.size <= size - at:
             raise ValueError(f"{entry.name} is cut off")

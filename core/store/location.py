@@ -212,7 +212,7 @@ MANIFEST_NAME = "tracelane-store.json"
 FORMAT, VERSION = "tracelane capture store", 5
 RANKS, GROUPS, INDEXES = "ranks", "groups", "indexes"
 GROUP_SIZE = 64
-MOST_STORE_MANIFEST = 64 << 10
+MAX_STORE_MANIFEST = 64 << 10
 NO_RANK = "none"
 UNREADABLE_STATE = "0" * 12
 _GROUP = re.compile(r"(?:\d{6,9}|none)\.group")
@@ -295,7 +295,7 @@ def write_store_manifest(location: StoreLocation, traces: str) -> None:
 
 def read_store_manifest(location: StoreLocation) -> Mapping[str, Any]:
     """Return the manifest of a store. Raises FileNotFoundError where it is none, UnreadableError."""
-    raw = location.read(MANIFEST_NAME, 0, MOST_STORE_MANIFEST)
+    raw = location.read(MANIFEST_NAME, 0, MAX_STORE_MANIFEST)
     try:
         manifest = json.loads(raw)
     except (ValueError, RecursionError):

@@ -15,14 +15,14 @@ from ..index.captures import ranks_text
 from ..read.urls import is_url
 from ..tables.peers.messages import Message, MessagesOf
 from ..tables.peers.skew import Skew, notes_on_ranks, skew_of
-from ..tables.ranks.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
+from ..tables.ranks.rank_groups import MAX_RANKS, ProcessGroup, RankOrigin
 from ..trace.alignment import NONE, Alignment, RankClock, aligned, wall_distances
 from ..trace.collectives import DEVICE, Collectives, Matched, match, no_collectives
 from ..trace.step_choice import Steps
-from .groups import MOST_TIME, NOTHING, Columns, Shelf, joined_rows, read_shelf
+from .groups import MAX_TIME, NOTHING, Columns, Shelf, joined_rows, read_shelf
 from .location import (
     MANIFEST_NAME,
-    MOST_STORE_MANIFEST,
+    MAX_STORE_MANIFEST,
     RecordName,
     StoreLocation,
     groups_in,
@@ -33,7 +33,7 @@ from .location import (
 if TYPE_CHECKING:
     from ..tables.ranks.ranks import RankDevices, Ranks
 
-MOST_NAMED = 8
+MAX_NAMED = 8
 """Unreadable ranks that a note names one by one."""
 
 
@@ -72,7 +72,7 @@ class StoredRank(NamedTuple):
     def number(self, key: str) -> int | None:
         """Return a fact that is a whole number, None where it is none."""
         value = self.facts.get(key)
-        return value if type(value) is int and abs(value) < MOST_TIME else None
+        return value if type(value) is int and abs(value) < MAX_TIME else None
 
     @property
     def span(self) -> tuple[int, int]:
@@ -80,7 +80,7 @@ class StoredRank(NamedTuple):
         span = self.facts.get("span")
         if isinstance(span, list) and len(span) == 2 and all(type(each) is int for each in span):
             start, end = span
-            if -MOST_TIME < start <= end < MOST_TIME:
+            if -MAX_TIME < start <= end < MAX_TIME:
                 return start, end
         return 0, 0
 
@@ -108,7 +108,7 @@ class StoredRank(NamedTuple):
         known = {
             key: value
             for key, value in (sums.items() if isinstance(sums, dict) else ())
-            if key in RankDevices.__dataclass_fields__ and type(value) is int and 0 <= value < MOST_TIME
+            if key in RankDevices.__dataclass_fields__ and type(value) is int and 0 <= value < MAX_TIME
         }
         return RankDevices(**known)
 
@@ -185,17 +185,17 @@ class CaptureStore:
         if not numbers:
             return ()
         world = max((rank.number("world") or 0 for rank in self.ranks), default=0)
-        count = max(min(world, MOST_RANKS), max(numbers) + 1)
-        return tuple(sorted(set(range(count)) - set(numbers))) if count <= MOST_RANKS else ()
+        count = max(min(world, MAX_RANKS), max(numbers) + 1)
+        return tuple(sorted(set(range(count)) - set(numbers))) if count <= MAX_RANKS else ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The notes below the tables: which ranks are not in the store, and why."""
         notes = list(self._notes)
-        for rank in self.unreadable[:MOST_NAMED]:
+        for rank in self.unreadable[:MAX_NAMED]:
             notes.append(f"{rank.name} could not be read when it was collected: {rank.unreadable}")
-        if len(self.unreadable) > MOST_NAMED:
-            notes.append(f"{len(self.unreadable) - MOST_NAMED:,} more could not be read")
+        if len(self.unreadable) > MAX_NAMED:
+            notes.append(f"{len(self.unreadable) - MAX_NAMED:,} more could not be read")
         left_out = [rank for rank in self.ranks if rank.facts.get("left_out")]
         if left_out:
             notes.append(
@@ -311,7 +311,7 @@ def is_store(path: object) -> bool:
     if is_url(text) and text.rsplit("/", 1)[-1].lower().endswith((".json", ".gz", ".zip", ".zst")):
         return False
     try:
-        StoreLocation(text).read(MANIFEST_NAME, 0, MOST_STORE_MANIFEST)
+        StoreLocation(text).read(MANIFEST_NAME, 0, MAX_STORE_MANIFEST)
     except (OSError, UnreadableError, ValueError):
         return False
     return True
@@ -340,7 +340,7 @@ def open_store(path: str) -> CaptureStore:
         raise UnreadableError(notes[0] if notes else f"{location.title}: the store holds no rank yet")
     ordered = sorted(ranks.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.name))
     once, twice = _once_each(ordered)
-    notes += [f"{rank.title} is there twice: {rank.name} is left out" for rank in twice[:MOST_NAMED]]
+    notes += [f"{rank.title} is there twice: {rank.name} is left out" for rank in twice[:MAX_NAMED]]
     numbers = sorted(rank.rank for rank in once if rank.rank is not None and rank.unreadable)
     if numbers:
         notes.append(f"not read: rank{'s' if len(numbers) > 1 else ''} {ranks_text(numbers)}")
@@ -383,9 +383,9 @@ def _process_group(value: object) -> ProcessGroup | None:
     runs = []
     for run in value[2]:
         sound = isinstance(run, list) and len(run) == 3 and all(type(number) is int for number in run)
-        if not sound or not (0 <= run[0] < run[1] <= MOST_RANKS and 0 < run[2] <= MOST_RANKS):
+        if not sound or not (0 <= run[0] < run[1] <= MAX_RANKS and 0 < run[2] <= MAX_RANKS):
             return None
         runs.append(range(*run))
-    if sum(map(len, runs)) > MOST_RANKS:
+    if sum(map(len, runs)) > MAX_RANKS:
         return None
     return ProcessGroup(str(value[0]), str(value[1]), tuple(runs))

@@ -26,7 +26,7 @@ from ..tables.frame.kinds import KERNEL_TYPES
 from ..tables.peers.skew import Skew
 from ..tables.ranks.rank_groups import HOST, rank_groups
 from ..trace import Trace, trace_of
-from .groups import IDLE, LINE_CELLS, MOST_TIME, OTHER
+from .groups import IDLE, LINE_CELLS, MAX_TIME, OTHER
 from .indexes import stored_index
 from .opened import CaptureStore, StoredRank
 
@@ -44,17 +44,17 @@ NAMES = {
 }
 HEADS = {kind: f'"name":"{name}","cat":"{name}"' for kind, name in NAMES.items()}
 """How the slices of each kind begin."""
-MOST_CELLS = 1 << 17
+MAX_CELLS = 1 << 17
 """Cells of all ranks together; of many ranks each is drawn in fewer."""
-LEAST_CELLS = 64
+MIN_CELLS = 64
 AT_A_TIME = 64
 """Ranks whose lines are worked out together."""
-LONGEST = MOST_TIME // AT_A_TIME
+MAX_LENGTH = MAX_TIME // AT_A_TIME
 """Ns that a rank may last for its waiting to be drawn: two years."""
 MARKED_SHARE = 0.1
 """A rank for which at least such a part of all waiting is done is marked."""
 MARK = "◀"
-LONGEST_NAME = 255
+MAX_NAME_LENGTH = 255
 """Characters of a file's name."""
 NO_HOST = "ranks"
 
@@ -155,7 +155,7 @@ def trace_path(store: CaptureStore, rank: StoredRank, traces: str = "") -> str:
     """Return where the trace of a rank lies. Raises UnreadableError where nothing says so."""
     parts = rank.name.split("/")
     is_name = rank.name and "\0" not in rank.name and not rank.name.startswith("/")
-    if not is_name or ".." in parts or max(map(len, parts)) > LONGEST_NAME:
+    if not is_name or ".." in parts or max(map(len, parts)) > MAX_NAME_LENGTH:
         raise UnreadableError(f"{store.title}: {rank.title} has no name that a trace may have")
     if not traces and not store.traces:
         raise UnreadableError(
@@ -189,7 +189,7 @@ def _pieces(store: CaptureStore, groups: Sequence[str]) -> Iterator[str]:
     processes: dict[str, str] = {}  # a number would stand in the title
     marked = marked_ranks(store)
     first = {groups[number] for number in marked}
-    cells = max(LEAST_CELLS, min(LINE_CELLS, MOST_CELLS // max(1, len(store.ranks))))
+    cells = max(MIN_CELLS, min(LINE_CELLS, MAX_CELLS // max(1, len(store.ranks))))
     yield from _steps(store)
     pids = []
     for number, rank in enumerate(store.ranks):
@@ -272,7 +272,7 @@ class Lines:
         """Return the lines where cells in which a rank waits for another one most of the time say so."""
         begin, length = self.edges[:, :1], self.edges[:, -1:] - self.edges[:, :1]
         rows = [row for row, number in enumerate(self.numbers) if number in skew.columns]
-        rows = [row for row in rows if length[row, 0] < LONGEST]
+        rows = [row for row in rows if length[row, 0] < MAX_LENGTH]
         if not rows:
             return self
         # One time axis for all, on which a row lies behind the one before it.

@@ -12,7 +12,7 @@ from .analysis import Need
 from .compile.compile_phases import DYNAMO, FUNCTION, GRAPH, LOOKUP, REGION
 from .host.sections import is_report
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Names of more bytes are not looked through: what they might name counts as present."""
 INDUCTOR = ("triton_", "sdsc_", "inductor-spyre/", "spyre_kernel_v")
 """In the names of all kernels of Inductor; others may have them too."""
@@ -27,7 +27,7 @@ def absent(trace: Trace) -> frozenset[Need]:
         lacks.add("ranks")
     if not is_report(trace):
         lacks.add("report")
-    if sum(len(index.column("strings.blob")) for index in trace.indexes) > MOST_BYTES:
+    if sum(len(index.column("strings.blob")) for index in trace.indexes) > MAX_BYTES:
         return frozenset(lacks)
     if not any(index.string_numbers(MEMORY_RECORD, limit=1) for index in trace.indexes):
         lacks.add("memory")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .frame.scope import Attribute, Scope
 
 NTH = re.compile(r"nth:(-?\d+)")
-MOST_NAMED = 6
+MAX_NAMED = 6
 
 
 class Selection(NamedTuple):
@@ -98,9 +98,9 @@ def step_place(steps: StepSpans, step: str) -> int:
         ends = f"{steps.labels[0]} to {steps.labels[-1]}"
         raise UsageError(f"step: no step {label}; there are {ends}, {steps.choice}; nth:-1 is the last")
     if len(rows) > 1:
-        begins = [format_ns(int(steps.starts[at] - steps.starts[0])) for at in rows[:MOST_NAMED]]
+        begins = [format_ns(int(steps.starts[at] - steps.starts[0])) for at in rows[:MAX_NAMED]]
         which = ", ".join(f"nth:{at} at +{begin}" for at, begin in zip(rows, begins))
-        more = f" and {len(rows) - MOST_NAMED:,} more" if len(rows) > MOST_NAMED else ""
+        more = f" and {len(rows) - MAX_NAMED:,} more" if len(rows) > MAX_NAMED else ""
         raise UsageError(
             f"step: {len(rows):,} steps are called {label}: say which, {which}{more} (from the first step on)"
         )

@@ -12,9 +12,9 @@ from ..query.lookup import category_of_slice, positions_within
 from ..query.views import SliceId
 from . import Row, Trace
 
-MOST = 64
+MAX = 64
 """Arrows that are drawn at most."""
-MOST_OF_SLICE = 1000
+MAX_OF_SLICE = 1000
 """Flows of one slice that are looked at."""
 
 
@@ -26,7 +26,7 @@ class Arrow(NamedTuple):
 
 
 class Arrows(NamedTuple):
-    """The arrows to draw, at most MOST, and how many more there are."""
+    """The arrows to draw, at most MAX, and how many more there are."""
 
     drawn: tuple[Arrow, ...] = ()
     more: int = 0
@@ -36,7 +36,7 @@ def arrows_of(trace: Trace, identity: SliceId) -> Arrows:
     """Return the flows of a slice, and its launch or its kernels where only an id tells of them."""
     arrows = [
         Arrow(flow.source, flow.target)
-        for flow in (*trace.flows_in(identity, MOST_OF_SLICE), *trace.flows_out(identity, MOST_OF_SLICE))
+        for flow in (*trace.flows_in(identity, MAX_OF_SLICE), *trace.flows_out(identity, MAX_OF_SLICE))
         if flow.source is not None and flow.target is not None and flow.source != flow.target
     ]
     if not any(arrow.target == identity for arrow in arrows):
@@ -44,9 +44,9 @@ def arrows_of(trace: Trace, identity: SliceId) -> Arrows:
         if len(links) > 1 and links[0].role == "kernel" and links[1].via != "enclosing":
             arrows.append(Arrow(links[1].id, identity))
     if not arrows:
-        arrows = [Arrow(identity, kernel) for kernel, _ in device_work_of_id(trace, identity, MOST_OF_SLICE)]
+        arrows = [Arrow(identity, kernel) for kernel, _ in device_work_of_id(trace, identity, MAX_OF_SLICE)]
     arrows = list(dict.fromkeys(arrows))
-    return Arrows(tuple(arrows[:MOST]), max(0, len(arrows) - MOST))
+    return Arrows(tuple(arrows[:MAX]), max(0, len(arrows) - MAX))
 
 
 def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[SliceId, str]]:
@@ -72,7 +72,7 @@ def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[
 
 def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arrows:
     """Return the flows that begin or end in rows' slices of a window: `windows` holds (row, first ns, end ns)
-    in lane time. Of more than MOST an even sample is drawn.
+    in lane time. Of more than MAX an even sample is drawn.
     """
     by_source: dict[int, list[tuple[int, int]]] = {}
     for row, start, end in windows:
@@ -84,7 +84,7 @@ def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arr
         for source, ranges in by_source.items()
     }
     total = sum(len(flows) for flows in numbers.values())
-    chosen = {total * step // MOST for step in range(MOST)} if total > MOST else set(range(total))
+    chosen = {total * step // MAX for step in range(MAX)} if total > MAX else set(range(total))
     drawn, at = [], 0
     for source, flows in numbers.items():
         index = trace.indexes[source]

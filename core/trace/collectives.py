@@ -20,7 +20,7 @@ from ..query.lookup import category_mask, promoted_of
 
 NOTHING = np.iinfo(np.int64).min
 """The time of a rank that takes no part in a collective."""
-MOST_SHIFT = 16
+MAX_SHIFT = 16
 """The most collectives by which one rank's capture may begin earlier than the other's."""
 ALIKE = 2.0
 """Shifts that scatter by at most this many times the least are equally good: then the one that moves the
@@ -262,7 +262,7 @@ def _shift(longer: I64, shorter: I64) -> int:
     """
     spare = len(longer) - len(shorter)
     shifts: list[tuple[float, float, int]] = []
-    for shift in range(-min(MOST_SHIFT, len(shorter) // 2), spare + min(MOST_SHIFT, len(shorter) // 2) + 1):
+    for shift in range(-min(MAX_SHIFT, len(shorter) // 2), spare + min(MAX_SHIFT, len(shorter) // 2) + 1):
         low, high = max(0, -shift), min(len(shorter), len(longer) - shift)
         distance = longer[low + shift : high + shift] - shorter[low:high]
         middle = np.median(distance)

@@ -11,7 +11,7 @@ FEW = 100
 """A thread with more slices and instants than this is never quiet."""
 QUIET_SHARE = 0.001
 """A thread busy for less than this share of the opening span, with few slices, is quiet."""
-LEAST_FOLDED = 2
+MIN_FOLDED = 2
 
 
 @lru_cache(maxsize=4)
@@ -65,7 +65,7 @@ def quiet_lanes(trace: Trace) -> frozenset[int]:
     for process in trace.processes:
         quiet = [number for number in process.lanes if _is_quiet(trace, trace.lanes[number], limit)]
         loud += len(process.lanes) - len(quiet)
-        if len(quiet) >= LEAST_FOLDED:
+        if len(quiet) >= MIN_FOLDED:
             folded.update(quiet)
         folded.update(host_threads(trace, process))
     return frozenset(folded) if loud else frozenset()

@@ -36,7 +36,7 @@ KNOWN = (
 """(what it is called, the names) that engines are known to mark their iterations with."""
 REPEATED = "the outermost that repeats"
 """Why steps are steps that nothing marks."""
-LONGEST = 1000
+MAX_LENGTH = 1000
 """The longest name that is looked at: on longer ones these patterns would be slow."""
 GRAPHS = re.compile(r"^(Torch-Compiled Region|## Call CompiledFxGraph)")
 FRAMES = re.compile(
@@ -48,7 +48,7 @@ DOUBTFUL = 0.6
 """Steps in which less of the device's time is launched are said to be doubtful."""
 NEARLY, NEARLY_DOUBTFUL = 0.8, 0.5
 """Candidates are nearly as good as the best from this share of its score on; less where that is doubtful."""
-MOST_CANDIDATES = 64
+MAX_CANDIDATES = 64
 PAUSE_TIMES, ALIKE = 2.5, 0.9
 """Pauses between bursts are at least so many times the median one, and bursts at least so alike by size."""
 BURSTS = "bursts of "
@@ -169,7 +169,7 @@ def _by_name(index: Index, name: str) -> tuple[I64, I64 | None]:
                 return candidate.positions, candidate.lengths
     words = re.compile(rf"(?<![^\W_]){re.escape(name)}(?![^\W\d_])")
     keys: dict[str, int] = {}
-    of = {n: keys.setdefault(_alike(t), len(keys)) for n, t in texts.items() if words.search(t[:LONGEST])}
+    of = {n: keys.setdefault(_alike(t), len(keys)) for n, t in texts.items() if words.search(t[:MAX_LENGTH])}
     positions = _named(index, {number: texts[number] for number in of}, bool)
     key = np.array([of[number] for number in index.column("slices.name")[positions].tolist()], np.int64)
     times = np.bincount(key, index.duration(positions))
@@ -216,7 +216,7 @@ def _alike(name: str) -> str:
 
 
 def _is(pattern: re.Pattern[str], text: str) -> bool:
-    return len(text) <= LONGEST and pattern.fullmatch(text) is not None
+    return len(text) <= MAX_LENGTH and pattern.fullmatch(text) is not None
 
 
 def _distinct(numbers: AnyArray) -> list[int]:
@@ -319,7 +319,7 @@ def _bursts(index: Index, name: str, lanes: Sequence[I64]) -> Iterator[Candidate
         starts = index.column("slices.start")[positions].astype(np.int64)
         ends = starts + index.duration(positions)
         pauses = starts[1:] - ends[:-1]
-        long = distinct(pauses[pauses >= PAUSE_TIMES * np.median(pauses)])[-MOST_CANDIDATES:]
+        long = distinct(pauses[pauses >= PAUSE_TIMES * np.median(pauses)])[-MAX_CANDIDATES:]
         splits = [np.append(0, np.flatnonzero(pauses >= least) + 1) for least in long.tolist()]
         # The split into the most alike bursts, of equal ones that into most: passes, no epochs of them.
         rated = [(_likeness(np.diff(np.append(first, len(starts)))), first) for first in splits]
@@ -355,7 +355,7 @@ def _judged(trace: Trace, source: int, candidates: Sequence[Candidate]) -> list[
     process = processes_of(index, launches.launch[known])[order]
     total = max(1, sum_of(durations))
     judged = []
-    for one in candidates[:MOST_CANDIDATES]:
+    for one in candidates[:MAX_CANDIDATES]:
         owners = processes_of(index, one.positions)
         starts = index.column("slices.start")[one.positions].astype(np.int64)
         ns, pieces = 0, [np.empty(0, np.int64)]
@@ -442,7 +442,7 @@ def _numbers_that_count(names: Sequence[str]) -> list[str]:
     """Return of each of some steps' names the numbers in it that tell it from the others ("17" of "iter 17"),
     those of a single one if it has but one; "" where there are none: of compilations, and lines of files.
     """
-    if any(len(name) > LONGEST or NO_LABELS.search(name) for name in names):
+    if any(len(name) > MAX_LENGTH or NO_LABELS.search(name) for name in names):
         return [""] * len(names)
     numbers = [NUMBERS.findall(name) for name in names]
     columns = range(len(numbers[0])) if len({len(some) for some in numbers}) == 1 else range(0)
@@ -458,7 +458,7 @@ def _label(name: str) -> tuple[str, str]:
     if name.startswith(STEP_NAME):
         return name[len(STEP_NAME) :], ""
     for _, pattern in KNOWN:
-        match = pattern.fullmatch(name) if len(name) <= LONGEST else None
+        match = pattern.fullmatch(name) if len(name) <= MAX_LENGTH else None
         if match:
             facts = match.groupdict()
             if facts.get("context") is not None:
@@ -482,4 +482,4 @@ def step_kind(name: str, chosen: str = "") -> str:
 
 def step_order(name: str) -> tuple[int, ...]:
     """Return what steps of a kind are sorted by: the numbers in their names."""
-    return tuple(int(number[:18]) for number in NUMBERS.findall(name[:LONGEST]))
+    return tuple(int(number[:18]) for number in NUMBERS.findall(name[:MAX_LENGTH]))

@@ -19,9 +19,9 @@ from tracelane.core.tables.analysis import Option
 from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.registry import BY_NAME
 
-MOST_BYTES = 16_000
+MAX_BYTES = 16_000
 """A reply has at most so many bytes of JSON: rows at the end give way."""
-MOST_ROWS, MOST_FILES, MOST_OPEN = 100, 200, 4
+MAX_ROWS, MAX_FILES, MAX_OPEN = 100, 200, 4
 ENDINGS = (".json", ".json.gz", ".json.zip", ".json.zst", ".gz", ".zip", ".zst")
 INSTRUCTIONS = (
     "Questions about profiler traces (PyTorch, Kineto, Chrome). Begin with `explain`: its rows name the "
@@ -42,7 +42,7 @@ class Folder:
         files = [path for folder in self.folders for path in folder.rglob("*") if path.name.endswith(ENDINGS)]
         ours = [path for path in files if path.is_file() and self._is_below(path.resolve())]
         ours.sort(key=lambda path: (-path.stat().st_mtime_ns, str(path)))
-        return [str(path) for path in ours[:MOST_FILES]]
+        return [str(path) for path in ours[:MAX_FILES]]
 
     def trace(self, path: str) -> OpenedTrace:
         """Return a trace or folder of ranks below the folders, opened; anew where one of its files is not
@@ -54,7 +54,7 @@ class Folder:
         if opened is None or before != prints:
             opened = tracelane.open(str(whole))
         self._open[str(whole)] = prints, opened
-        while len(self._open) > MOST_OPEN:
+        while len(self._open) > MAX_OPEN:
             del self._open[next(iter(self._open))]
         return opened
 
@@ -124,7 +124,7 @@ class Folder:
             if option.name in given:
                 given[option.name] = self._value(option, given[option.name])
         rows = getattr(self.trace(trace), row.name)(**given)
-        return reply(rows.sort(sort) if sort else rows, max(1, min(limit, MOST_ROWS)))
+        return reply(rows.sort(sort) if sort else rows, max(1, min(limit, MAX_ROWS)))
 
     def _value(self, option: Option, value: Any) -> Any:
         """Return the value of an option: paths in it lead below the folders, and another trace is opened."""
@@ -143,8 +143,8 @@ class Folder:
         return f"{value[:begin]}{self.below(match['path'])}{value[end:]}"
 
 
-def reply(table: Table, limit: int = MOST_ROWS, **more: Any) -> str:
-    """Return a table as JSON of at most MOST_BYTES, and how many rows are left out."""
+def reply(table: Table, limit: int = MAX_ROWS, **more: Any) -> str:
+    """Return a table as JSON of at most MAX_BYTES, and how many rows are left out."""
     rows: list[Mapping[str, Any]] = list(table.rows(limit=limit))
     while True:
         whole = {
@@ -158,11 +158,11 @@ def reply(table: Table, limit: int = MOST_ROWS, **more: Any) -> str:
             **more,
         }
         text = json.dumps(whole, default=str)
-        if len(text) <= MOST_BYTES:
+        if len(text) <= MAX_BYTES:
             return text
         if not rows:
             raise ValueError("one row is longer than a reply may be: ask for fewer columns or another table")
-        rows = rows[: len(rows) * MOST_BYTES // len(text)]
+        rows = rows[: len(rows) * MAX_BYTES // len(text)]
 
 
 def server(folder: Folder) -> Any:

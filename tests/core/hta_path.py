@@ -24,7 +24,7 @@ LAUNCHES = {
     *("cudaMemsetAsync", "hipLaunchKernel", "hipExtModuleLaunchKernel", "hipMemsetAsync", "hipMemcpyAsync"),
     "hipMemcpyWithStream",
 }
-LONGEST_DELAY = 1_500_000
+MAX_DELAY = 1_500_000
 RECORD = "wait_on_cuda_event_record_corr_id"
 OPERATOR, DEPENDENCY, LAUNCH, KERNEL, SYNC = (
     *("operator", "dependency", "kernel_launch_delay", "kernel_kernel_delay"),
@@ -276,7 +276,7 @@ class HtaPath:
             self._link((launch, False), start, LAUNCH)
         elif (
             before is not None
-            and event.start - self.time(before) < LONGEST_DELAY
+            and event.start - self.time(before) < MAX_DELAY
             and (source is None or self.time(source) < self.time(before))
         ):
             self._link(before, start, KERNEL)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tracelane.core.base.arrays import (
     I64,
-    LEAST,
-    MOST,
+    MAX,
+    MIN,
     add_at,
     added_up,
     added_upwards,
@@ -24,9 +24,7 @@ from tracelane.core.base.arrays import (
 )
 
 SMALL = st.integers(-9, 9)
-LARGE = st.one_of(
-    st.sampled_from([LEAST, MOST, 1 << 62, -(1 << 62), 1 << 61, 1 << 31]), st.integers(LEAST, MOST)
-)
+LARGE = st.one_of(st.sampled_from([MIN, MAX, 1 << 62, -(1 << 62), 1 << 61, 1 << 31]), st.integers(MIN, MAX))
 NUMBERS = st.one_of(st.lists(SMALL, max_size=9), st.lists(LARGE, max_size=9))
 
 
@@ -36,7 +34,7 @@ def column(values: list[int]) -> I64:
 
 def in_range(total: int) -> int:
     """Return a sum as int64 holds it: at its edge where it lies beyond."""
-    return min(max(total, LEAST), MOST)
+    return min(max(total, MIN), MAX)
 
 
 @given(NUMBERS, st.data())
@@ -52,7 +50,7 @@ def test_sums_are_exact_or_at_the_edge(values: list[int], data: st.DataObject) -
         ends = [*begins[1:], size]
         expected = [in_range(sum(values[begin:end])) for begin, end in zip(begins, ends)]
         assert added_up(array, column(begins)).tolist() == expected
-        if LEAST < sum(values) < MOST:
+        if MIN < sum(values) < MAX:
             assert mean_of(array) == sum(values) / size
 
 

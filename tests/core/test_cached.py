@@ -22,7 +22,7 @@ from tracelane.core.trace.step_spans import StepSpans, step_spans
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
     """Two steps with an op each, large enough to be kept."""
-    monkeypatch.setattr(cached, "LEAST_SLICES", 4)
+    monkeypatch.setattr(cached, "MIN_SLICES", 4)
     events = [complete(100 * n, 90, f"ProfilerStep#{n}", cat="user_annotation") for n in (1, 2)]
     events += [complete(100 * n + 5, 10 * n, "aten::mm") for n in (1, 2)]
     return Trace([index_of(events, tmp_path / "index")])

@@ -29,7 +29,7 @@ from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import Trace, open_trace
 
-MOST = 100
+MAX = 100
 """Cells of a line: it shall fit the panel on a screen of ordinary width."""
 
 
@@ -53,7 +53,7 @@ def test_every_entry_is_a_plain_line_with_a_source() -> None:
     for entry in TABLE:
         re.compile(entry.pattern)
         assert entry.source
-        assert len(entry.line) <= MOST, entry.line
+        assert len(entry.line) <= MAX, entry.line
         assert not entry.line.endswith(".")
 
 
@@ -121,7 +121,7 @@ def test_the_calls_of_real_traces_are_known(
     assert known >= 0.9 * len(calls), {text for text in calls if explain(text, Trace([index]), 0) is None}
 
 
-MOST_QUESTIONS = 8192
+MAX_QUESTIONS = 8192
 WORK = {"kernel", "Kernel", "gpu_memcpy", "gpu_memset"}
 GPU = CORPUS / "gpu"
 A100, MI250, H100, MI300 = (
@@ -278,7 +278,7 @@ def answers(path: Path, question: str, **more: Any) -> list[dict[str, Any]]:
     scope = Scope(trace, clocks=trace.clocks)
     tables = analyse_explain(scope, question)
     text = as_json(tables, "explain")
-    assert len(text.encode()) <= MOST_QUESTIONS and text == as_json(
+    assert len(text.encode()) <= MAX_QUESTIONS and text == as_json(
         analyse_explain(scope, question), "explain"
     )
     rows = list(tables.main.rows())
@@ -393,7 +393,7 @@ def test_the_largest_causes_are_those_of_findings(path: Path, corpus_cache: Path
     trace = open_trace([path], index_dir=corpus_cache)
     scope = Scope(trace, clocks=trace.clocks)
     tables = analyse_explain(scope)
-    assert len(as_json(tables, "explain").encode()) <= MOST_QUESTIONS
+    assert len(as_json(tables, "explain").encode()) <= MAX_QUESTIONS
     rows = list(tables["causes"].rows())
     findings = {row["rule"]: row for row in BY_NAME["findings"].run(scope).main.rows()}
     roots = [row for row in rows if "." not in row["number"]]

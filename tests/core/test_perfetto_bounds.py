@@ -27,7 +27,7 @@ from tests.packets import (
 from tracelane.core.export.protobuf import number_field
 from tracelane.core.read.inflate import PlainReader
 from tracelane.core.read.perfetto import PacketEvents, perfetto_reader
-from tracelane.core.read.perfetto_values import LONGEST_REFERRED, MOST_UNPACKED, MOST_WRITTEN
+from tracelane.core.read.perfetto_values import MAX_REFERRED_LENGTH, MAX_UNPACKED, MAX_WRITTEN
 
 AROUND = 64
 """Bytes around the events."""
@@ -52,7 +52,7 @@ def test_random_packets_become_json(seed: int) -> None:
         data = maker.file(12)
         text, words = json_of(data)
         assert isinstance(json.loads(text)["traceEvents"], list)
-        assert len(text) <= MOST_WRITTEN * len(data) + AROUND
+        assert len(text) <= MAX_WRITTEN * len(data) + AROUND
         assert "cannot be read" not in words.replace("cannot be read (RecursionError)", ""), (words, data)
 
 
@@ -65,7 +65,7 @@ def test_packets_take_linear_time_and_space(name: str) -> None:
 
     def prepare(n: int) -> Callable[[], object]:
         data = SHAPES[name](n)
-        assert len(json_of(data)[0]) <= MOST_WRITTEN * len(data) + AROUND
+        assert len(json_of(data)[0]) <= MAX_WRITTEN * len(data) + AROUND
         return lambda: json_of(data)
 
     assert_linear(prepare, 1_500)
@@ -75,12 +75,12 @@ def test_names_of_any_length_are_kept_apart() -> None:
     """A name that events refer to is written as its begin, length and checksum where it is long: other names
     with the same begin and length stay others.
     """
-    names = [(1, "n" * 9_000 + "a"), (2, "n" * 9_000 + "b"), (3, "n" * LONGEST_REFERRED)]
+    names = [(1, "n" * 9_000 + "a"), (2, "n" * 9_000 + "b"), (3, "n" * MAX_REFERRED_LENGTH)]
     events = [event(at, INSTANT, number_field(10, at)) for at in (1, 2, 3)]
     text, words = json_of(b"".join([MAIN, packet(named(2, *names)), *events]))
     written = [one["name"] for one in json.loads(text)["traceEvents"] if one["ph"] == "i"]
     assert len(set(written)) == 3 and not words
-    assert written[2] == names[2][1] and all(len(name) < LONGEST_REFERRED + 50 for name in written)
+    assert written[2] == names[2][1] and all(len(name) < MAX_REFERRED_LENGTH + 50 for name in written)
 
 
 def test_an_error_costs_one_packet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,5 +112,5 @@ def test_packed_packets_are_bounded_by_the_file() -> None:
     filler = bytes(200_000)
     bomb = packed(*([packet(b"\x72" + b"\xc0\x9a\x0c" + filler)] * 200))
     text, words = json_of(MAIN + bomb + event(1, BEGIN, name="behind"))
-    assert len(bomb) * MOST_UNPACKED < 200 * len(filler)
+    assert len(bomb) * MAX_UNPACKED < 200 * len(filler)
     assert "packed packets of too many bytes" in words and b'"behind"' in text

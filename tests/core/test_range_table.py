@@ -144,7 +144,7 @@ def test_several_sources_are_one_table(tmp_path: Path) -> None:
 
 def test_too_many_names_are_counted(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the most rows a note says what is left out."""
-    monkeypatch.setattr(module, "MOST_ROWS", 4)
+    monkeypatch.setattr(module, "MAX_ROWS", 4)
     table = range_table(Scope(trace))
     assert len(table) == 4 and "more names" in table.notes[0]
 

@@ -179,7 +179,7 @@ def test_large_values_are_noted_by_their_size(value: str, size: int) -> None:
 @pytest.mark.slow
 def test_a_huge_envelope_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many keys, or one value of 5 MB, are passed over in bounded memory."""
-    monkeypatch.setattr(envelope_module, "LONGEST_EVENT", 2 << 20)
+    monkeypatch.setattr(envelope_module, "MAX_EVENT_LENGTH", 2 << 20)
     large = json.dumps({"s": ["y" * 100] * 50_000})
     many = ",".join(f'"key{i}": "value"' for i in range(10_000))
     data = f'{{"large": {large}, {many}, "traceEvents": {TEXT}}}'.encode()

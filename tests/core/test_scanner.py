@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.corpus import for_files, traces
 from tests.scanning import (
-    LONGEST,
+    MAX_LENGTH,
     PROMOTED,
     compare,
     differences,
@@ -205,9 +205,9 @@ def test_text_may_come_in_pieces() -> None:
     for scanner in (native(), reference()):
         for size in range(len(events)):
             scanner.begin()
-            stop = scanner.scan(ScanText.of(events[:size], is_last=False), 0, 1 << 40, LONGEST)
+            stop = scanner.scan(ScanText.of(events[:size], is_last=False), 0, 1 << 40, MAX_LENGTH)
             assert stop.reason is Reason.TEXT, size
-            stop = scanner.scan(ScanText.of(events + b"]"), stop.at, 1 << 40, LONGEST)
+            stop = scanner.scan(ScanText.of(events + b"]"), stop.at, 1 << 40, MAX_LENGTH)
             assert differences(whole, scan_of(scanner, stop)) == [], size
 
 
@@ -269,7 +269,7 @@ def test_a_scan_is_cancelled() -> None:
     scanner.begin()
     watch.cancel[0] = 1
     with pytest.raises(Cancelled):
-        scanner.scan(text, 0, 1 << 40, LONGEST)
+        scanner.scan(text, 0, 1 << 40, MAX_LENGTH)
     assert 0 < watch.progress[0] < 300_000
 
 
@@ -284,7 +284,7 @@ def test_any_argument_is_promoted() -> None:
     )
     scanner = NativeScanner(table, ScanWatch())
     scanner.begin()
-    scanner.scan(ScanText.of(_event(args={"mine": "b", "n": "5", "Mine": [1, 2]})), 0, 1 << 40, LONGEST)
+    scanner.scan(ScanText.of(_event(args={"mine": "b", "n": "5", "Mine": [1, 2]})), 0, 1 << 40, MAX_LENGTH)
     batch = scanner.finish(0, 0)
     assert scanner.table().bytes_of(int(batch.promoted["mine"]["value"][0])) == b"[1,2]"
     assert batch.promoted["n"]["value"].tolist() == [5]

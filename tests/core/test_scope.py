@@ -195,5 +195,5 @@ def test_one_name_is_enough(name: str, need: str, tmp_path: Path, monkeypatch: p
     plain = Trace([index_of([complete(0, 5, "aten::mm")], tmp_path / "plain")])
     named = Trace([index_of([complete(0, 5, "aten::mm"), complete(6, 5, name)], tmp_path / "named")])
     assert need in absent(plain) and need not in absent(named)
-    monkeypatch.setattr("tracelane.core.tables.absent.MOST_BYTES", 4)
+    monkeypatch.setattr("tracelane.core.tables.absent.MAX_BYTES", 4)
     assert absent(plain) == {"devices", "ranks", "report"}

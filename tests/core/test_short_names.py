@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.corpus import for_files, traces
 from tracelane.core.base.arrays import Intervals, merge
-from tracelane.core.base.short_names import BLANK, LONGEST, short_name, short_names
+from tracelane.core.base.short_names import BLANK, MAX_LENGTH, short_name, short_names
 from tracelane.core.base.units import (
     format_bytes,
     format_count,
@@ -95,7 +95,7 @@ def test_hostile_names_are_quick_and_bounded(raw: str) -> None:
     """Names of 5,000 characters, balanced or not, come out short, non-empty, and without delay."""
     begin = time.process_time()
     short = short_name(raw)
-    assert 0 < len(short) <= LONGEST and "\n" not in short
+    assert 0 < len(short) <= MAX_LENGTH and "\n" not in short
     assert time.process_time() - begin < 1.0
 
 
@@ -126,7 +126,7 @@ def test_names_that_differ_have_short_forms_that_differ() -> None:
         "sdsc_fused_mm_0_kypoozpt",
     ]
     assert forms[10] == "plain"
-    assert max(map(len, forms)) <= LONGEST + 5
+    assert max(map(len, forms)) <= MAX_LENGTH + 5
 
 
 @for_files("path", traces("gpu/*"))

@@ -22,7 +22,7 @@ from tests.reading import index_differences
 from tests.sambatune import write_report
 from tests.scanning import scan_text, scanners
 from tests.tui.small_file import small_file
-from tracelane.core.base.arrays import LEAST, MOST, add_at, added_up, sum_of, sums_between
+from tracelane.core.base.arrays import MAX, MIN, add_at, added_up, sum_of, sums_between
 from tracelane.core.base.errors import DamagedIndexError, WrongIndexError
 from tracelane.core.base.units import TIME_LIMIT, TIME_LIMIT_TEXT
 from tracelane.core.demo.trace import write_demo
@@ -311,14 +311,14 @@ BY_LIMITS = {"kernel_wait_ns", "other_ns", "host_wait_ns"}
 
 
 def within(value: int) -> int:
-    return max(LEAST, min(MOST, value))
+    return max(MIN, min(MAX, value))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_sums_equal_python_s(size: int) -> None:
     """Sums of numbers of any size are Python's, or at the limit that these are beyond."""
     chance = np.random.default_rng(size)
-    for top in (5, 1 << 31, 1 << 32, 1 << 53, TIME_LIMIT, MOST):
+    for top in (5, 1 << 31, 1 << 32, 1 << 53, TIME_LIMIT, MAX):
         values = chance.integers(-top - 1, top, size, endpoint=True)
         for sample in (values, np.abs(values // 2), np.full(size, top), np.full(size, -top - 1)):
             exact = sample.tolist()
@@ -333,7 +333,7 @@ def test_sums_equal_python_s(size: int) -> None:
             add_at(added, at, sample)
             assert added.tolist() == [within(sum(np.array(exact, object)[at == n])) for n in range(4)]
             add_at(added, at, np.maximum(sample, 0))
-            assert min(added) >= LEAST and (not (sample >= 0).all() or min(added) >= 0)
+            assert min(added) >= MIN and (not (sample >= 0).all() or min(added) >= 0)
     assert sum_of(np.zeros(0, np.int64)) == sum_of([]) == 0
 
 
@@ -437,13 +437,13 @@ def _checked(short: Any, long: Any, factor: int) -> Iterator[str]:
     before = dict(columns(short))
     for name, values in columns(long):
         was, key = before[name], name.partition(".")[2]
-        if any(isinstance(value, int) and not LEAST <= value <= MOST for value in values):
+        if any(isinstance(value, int) and not MIN <= value <= MAX for value in values):
             yield f"{name}: {values} is beyond int64"
         if key != "parent" and values and values[0] < 0 and not (was and was[0] < 0):
             yield f"{name}: {was} became {values}"
         if key.endswith("_ns") and key not in BY_LIMITS and len(was) == len(values):
             for value, one in zip(values, was):
-                expected = min(one * factor, MOST)
+                expected = min(one * factor, MAX)
                 if one > 1000 and abs(value - expected) > expected / 1000:
                     yield f"{name}: {value} instead of {expected}"
 

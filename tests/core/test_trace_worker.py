@@ -37,7 +37,7 @@ def trace(tmp_path: Path) -> Trace:
 @pytest.fixture
 def large(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> Trace:
     """The same, taken for large."""
-    monkeypatch.setattr(cached, "LEAST_SLICES", 1)
+    monkeypatch.setattr(cached, "MIN_SLICES", 1)
     return trace
 
 
@@ -58,7 +58,7 @@ def test_a_process_answers_the_same(
     assert here.findings if question == "findings" else here.sentences
     for path in _stored_files(tmp_path):
         path.unlink()
-    monkeypatch.setattr(cached, "LEAST_SLICES", 1)
+    monkeypatch.setattr(cached, "MIN_SLICES", 1)
     monkeypatch.setattr(worker, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
     for damage in ("{", '{"schema": 0}', "[]"):
         assert ask(Scope(trace)) == here
@@ -76,7 +76,7 @@ def test_a_process_is_asked_about_a_file(tmp_path: Path, monkeypatch: pytest.Mon
     path.write_text(json.dumps({"traceEvents": launched(0, 5, 10, 90)}), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     expected = findings(Scope(trace))
-    monkeypatch.setattr(cached, "LEAST_SLICES", 1)
+    monkeypatch.setattr(cached, "MIN_SLICES", 1)
     monkeypatch.setattr(worker, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
     assert trace.members[0].source is not None and findings_by_worker(Scope(trace)) == expected
 

@@ -376,7 +376,7 @@ def fuzz(
     findings = Findings()
     trace = write_trace(folder / "trace.json")
     index_dir, pristine = folder / "index", folder / "pristine"
-    with home(folder), mock.patch.object(cached, "LEAST_SLICES", 1):
+    with home(folder), mock.patch.object(cached, "MIN_SLICES", 1):
         before = {command: run(command, trace, index_dir) for command in COMMANDS}
         before = {command: run(command, trace, index_dir) for command in COMMANDS}  # with derived files
         for command, answer in before.items():

@@ -36,7 +36,7 @@ from tracelane.tui.config import read_config
 
 CODES = {0, 1, 2, 64}
 TRACE = "t.json"
-MOST_SECONDS = 20.0
+MAX_SECONDS = 20.0
 """Of processor time, for one command on one small file."""
 TOKENS = (
     *(bytes([byte]) for byte in b'{}[]",:\\\n\r\t -.0e'),
@@ -224,7 +224,7 @@ def problem_of(arguments: Sequence[str]) -> str:
     foreign = [character for text in texts for character in text if _is_control(character)]
     if foreign:
         return f"writes {foreign[:5]!r} to the terminal"
-    if seconds > MOST_SECONDS:
+    if seconds > MAX_SECONDS:
         return f"took {seconds:.1f} s of processor time"
     if arguments[0] == "doctor" and code < 2 and '"event-sum"' in texts[0]:
         return "the terms of the event sum do not add up"

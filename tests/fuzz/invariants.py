@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tests.events import every_phase
 from tests.fuzz.input_files import (
-    MOST_SECONDS,
+    MAX_SECONDS,
     FuzzResult,
     _is_control,
     laid_out,
@@ -57,7 +57,7 @@ TEXTS = ("html", "speedscope.json", "folded")
 """Those of them that are text of our own; JSON is the trace's own events, byte by byte."""
 FORMS = ("json", "csv", "md")
 STORE_DAMAGES = (flip, truncate, extend, swap, link_file, link_folder, absurd_name, absurd_manifest)
-MOST_TIMES, MOST_BASE = 64, 4 << 20
+MAX_TIMES, MAX_BASE = 64, 4 << 20
 """A file that is written takes at most so many times the text that was read, and so many bytes."""
 
 
@@ -170,7 +170,7 @@ def wrongs(sandbox: Sandbox, choose: random.Random, result: FuzzResult) -> list[
         artefact = sandbox.input / "art_dynamo_graph_break_reason_0.txt"
         artefact.write_bytes(mutate_bytes(b'reason: "a"\n' + b"1" * choose.choice((3, 5000)), choose))
         run("source", str(path), "--artefacts", str(sandbox.input))
-    most = MOST_TIMES * text_size(path, kind, size) + MOST_BASE
+    most = MAX_TIMES * text_size(path, kind, size) + MAX_BASE
     for ending in choose.sample(ENDINGS, 3):
         target = sandbox.out / f"x.{ending}"
         run("export", str(path), "-o", str(target))
@@ -200,7 +200,7 @@ def fuzz_invariants(seconds: float, seed: int, folder: Path, most: int | None = 
                 began = time.process_time()
                 for wrong in wrongs(sandbox, random.Random(f"{seed} {number}"), result):
                     result.note(f"seed {seed}, input {number}: {wrong}")
-                if (took := time.process_time() - began) > 2 * MOST_SECONDS:
+                if (took := time.process_time() - began) > 2 * MAX_SECONDS:
                     result.note(f"seed {seed}, input {number}: took {took:.0f} s of processor time")
         finally:
             os.chdir(before)

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define LONGEST 4096   /* bytes of an input */
-#define MOST_KEPT 8192 /* inputs that are mutated further */
+#define MAX_KEPT 8192 /* inputs that are mutated further */
 #define NONE UINT32_MAX
 #define TIME_LIMIT (((int64_t)1 << 62) - 1)
 #define HANG_SECONDS 20 /* of processor time, for a thousand inputs */
@@ -720,7 +720,7 @@ static void try_input(uint8_t *text, int64_t size)
 
 /* ---- mutants ------------------------------------------------------------------------------------------------- */
 
-static input kept[MOST_KEPT];
+static input kept[MAX_KEPT];
 static uint64_t kept_count;
 
 static const char *const TOKENS[] = {
@@ -821,7 +821,7 @@ static current_input *current; /* mapped from a file: it stays however the proce
 
 static void keep(const uint8_t *text, int64_t size)
 {
-    const uint64_t at = kept_count < MOST_KEPT ? kept_count++ : chance(MOST_KEPT);
+    const uint64_t at = kept_count < MAX_KEPT ? kept_count++ : chance(MAX_KEPT);
     free(kept[at].text);
     kept[at].text = room((size_t)size);
     kept[at].size = size;

@@ -31,10 +31,10 @@ QUIET_S = 0.05
 ESCAPE_S = 0.15
 """After so long Esc is a key by itself; a character that follows at once would belong to it."""
 KEYS_PER_S = 30
-MOST_WORK_S = 60.0
+MAX_WORK_S = 60.0
 """Of processor time between two rests: what takes longer never ends."""
-MOST_GROWTH_MIB = 20.0
-LONGEST_PAUSE_S = 0.5
+MAX_GROWTH_MIB = 20.0
+MAX_PAUSE_S = 0.5
 PAUSE = re.compile(r"stopped for [0-9.]+ s, the processor worked ([0-9.]+) s")
 KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
 """One key, as a terminal sends it."""
@@ -164,7 +164,7 @@ def _rest(line: SlowLine, seconds: float) -> None:
         try:
             return line.wait_for_quiet(seconds)
         except TimeoutError:
-            if processor_s(line.pid) - worked > MOST_WORK_S:
+            if processor_s(line.pid) - worked > MAX_WORK_S:
                 raise
 
 
@@ -206,7 +206,7 @@ def main(arguments: list[str]) -> int:
     )
     if run.errors:
         print(run.errors)
-    return int(bool(run.errors) or run.growth_mib > MOST_GROWTH_MIB or run.longest_pause_s > LONGEST_PAUSE_S)
+    return int(bool(run.errors) or run.growth_mib > MAX_GROWTH_MIB or run.longest_pause_s > MAX_PAUSE_S)
 
 
 if __name__ == "__main__":

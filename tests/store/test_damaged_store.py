@@ -20,7 +20,7 @@ from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.store.collect import collect, one_after_another, planned
-from tracelane.core.store.groups import MOST_PART, DamagedStoreError, PackedFile, packed
+from tracelane.core.store.groups import MAX_PART, DamagedStoreError, PackedFile, packed
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.picture import opened_rank, picture_of_store
 from tracelane.core.store.tables import STORE_TABLES, store_tables, summary_of_store
@@ -28,7 +28,7 @@ from tracelane.core.store.tables import STORE_TABLES, store_tables, summary_of_s
 ROUNDS = int(os.environ.get("STORE_DAMAGES", "20"))
 RANKS = 3
 SPARSE_BYTES = 1 << 40
-MOST_MEMORY = 256 << 20
+MAX_MEMORY = 256 << 20
 GROUPINGS = ("host", "tp", "pp", "dp")
 Damage = Callable[[Path, random.Random], None]
 
@@ -246,7 +246,7 @@ def test_any_damage_is_said_in_a_line(tmp_path: Path) -> None:
             why = traceback.format_exc(limit=-3)
         else:
             why = next((repr(message) for message in messages if not message or "\n" in message), "")
-        if tracemalloc.get_traced_memory()[1] > MOST_MEMORY:
+        if tracemalloc.get_traced_memory()[1] > MAX_MEMORY:
             why = f"{tracemalloc.get_traced_memory()[1] >> 20} MB of memory"
         if why:
             failures.append(f"turn {turn}: {[damage.__name__ for damage in damages]}: {why}")
@@ -287,7 +287,7 @@ LIES: dict[str, Callable[[], bytes]] = {
     "empty": lambda: b"",
     "of another type": lambda: packed({"a": {}}),
     "missing": lambda: packed({"b": np.arange(5)}),
-    "more than 64 ranks need": lambda: packed({"a": np.zeros(MOST_PART // 8 + 1, np.int64)}),
+    "more than 64 ranks need": lambda: packed({"a": np.zeros(MAX_PART // 8 + 1, np.int64)}),
     "a wrong length": lambda: sealed(b'{"a":["i8",4,19]}\n', packed({"a": np.arange(5)})),
     "a negative size": lambda: sealed(b'{"a":["i8",5,-9]}\n', packed({"a": np.arange(5)})),
     "an unknown type": lambda: sealed(b'{"a":["O",5,19]}\n', packed({"a": np.arange(5)})),

@@ -23,7 +23,7 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 
 POLL_S = 0.01
-LONGEST_S = 10.0
+MAX_S = 10.0
 MANY_TURNS = 1000
 
 
@@ -118,10 +118,10 @@ async def wait_until_handled(*_: float) -> None:
 
     It stands in for textual's `wait_for_idle`, which takes 20 ms at rest for the end of all work: so does a
     process that gets no processor for so long. A handler that waits for an answer is not waited for longer
-    than `LONGEST_S`.
+    than `MAX_S`.
     """
     app = active_app.get()
-    deadline, turns = monotonic() + LONGEST_S, 0
+    deadline, turns = monotonic() + MAX_S, 0
     while app.is_running and app._exception is None and monotonic() < deadline:
         turns += 1
         await asyncio.sleep(0 if turns < MANY_TURNS else POLL_S)

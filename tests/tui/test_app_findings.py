@@ -46,7 +46,7 @@ def trace(tmp_path: Path) -> Trace:
 @pytest.mark.slow
 async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large trace they come from a process of its own; the line is the same."""
-    monkeypatch.setattr(cached, "LEAST_SLICES", 1)
+    monkeypatch.setattr(cached, "MIN_SLICES", 1)
     monkeypatch.setattr(judge, "findings", None)
     async with open_viewer(trace, SMALL) as (app, _):
         assert " Gaps while the host launches: " in screen_text(app)

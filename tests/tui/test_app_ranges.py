@@ -308,7 +308,7 @@ async def test_a_narrow_gap_is_zoomed_to(tmp_path: Path, gap_us: int) -> None:
         assert (view == before) == (gap_us * 1000 * before.width >= 3 * before.span)
 
 
-MOST = 120
+MAX = 120
 """Gaps of a lane that are walked; the longest traces have thousands."""
 
 A100 = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
@@ -339,7 +339,7 @@ def scene_on(trace: Trace, row: RowKey, start: int) -> Scene:
 def walked(trace: Trace, scene: Scene) -> list[Session]:
     """Return the sessions at each gap, from the first on."""
     sessions: list[Session] = []
-    while len(sessions) < MOST:
+    while len(sessions) < MAX:
         try:
             session = gaps.next_one(scene)
         except Refusal:
@@ -378,7 +378,7 @@ def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> Non
         start = lane.start + trace.clocks.offset(lane.source, lane.pid) - 1
         scene = scene_on(trace, key, start)
         sessions = walked(trace, scene)
-        complete &= len(sessions) < MOST
+        complete &= len(sessions) < MAX
         for session in sessions:
             assert isinstance(session.selection, GapId)
             thing = thing_by_id(trace, session.clocks, session.selection)

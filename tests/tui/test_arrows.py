@@ -13,7 +13,7 @@ from tests.events import complete, flow, open_events
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
-from tracelane.core.trace.arrows import MOST, arrows_in_view, arrows_of
+from tracelane.core.trace.arrows import MAX, arrows_in_view, arrows_of
 from tracelane.tui.actions.select import Target, back_from, on_from
 from tracelane.tui.draw.arrows import Weaver
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
@@ -160,7 +160,7 @@ def test_correlation_draws_too(make_trace: Callable[[list[dict[str, Any]]], Trac
 
 @pytest.mark.parametrize("count", [3, 200])
 def test_all_in_view_are_bounded(make_trace: Callable[[list[dict[str, Any]]], Trace], count: int) -> None:
-    """All flows with an end in view are counted, each once; at most MOST of them are drawn."""
+    """All flows with an end in view are counted, each once; at most MAX of them are drawn."""
     events: list[dict[str, Any]] = []
     for n in range(count):
         events += [
@@ -177,7 +177,7 @@ def test_all_in_view_are_bounded(make_trace: Callable[[list[dict[str, Any]]], Tr
         )
         in_view = arrows_in_view(trace, [(row, start * US, end * US) for row in rows])
         assert len(in_view.drawn) + in_view.more == expected
-        assert len(in_view.drawn) == min(MOST, expected) == len(set(in_view.drawn))
+        assert len(in_view.drawn) == min(MAX, expected) == len(set(in_view.drawn))
 
 
 async def test_key(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:

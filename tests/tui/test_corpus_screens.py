@@ -23,7 +23,7 @@ from tracelane.tui.text.picture import plain_picture
 
 TITLES = 20
 AREA = 200
-MOST_LINES = 1500
+MAX_LINES = 1500
 """Lines drawn per file; of more, an even choice."""
 NO_TRACE = {"empty.json", "html_not_json.json"}
 ENDINGS = (".json", ".gz", ".zip", ".tmp")
@@ -52,7 +52,7 @@ def test_every_lane_is_on_the_screen(path: Path, corpus_cache: Path) -> None:
     reader = RowReader(trace)
     lines = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW and line.lane]
     assert {line.lane.number for line in lines if line.lane} == set(range(len(trace.lanes)))
-    for line in lines[:: max(1, len(lines) // MOST_LINES)]:
+    for line in lines[:: max(1, len(lines) // MAX_LINES)]:
         drawn = "".join(segment.text for segment in line_segments(line, reader, session, look))
         assert drawn[TITLES:].strip(), f"{line.title} row {line.depth} is blank"
     trace.close()

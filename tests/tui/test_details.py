@@ -31,7 +31,7 @@ from tracelane.tui.panels.details import (
     details_text,
     shares,
 )
-from tracelane.tui.panels.fields import LONGEST_LINES, Field, fields_of, laid_out, value_text, wrap
+from tracelane.tui.panels.fields import MAX_LINES, Field, fields_of, laid_out, value_text, wrap
 from tracelane.tui.session import InstantId
 from tracelane.tui.times import stamps_of
 
@@ -267,8 +267,8 @@ def test_fields_stand_side_by_side_where_there_is_room() -> None:
 
 def test_a_huge_value_is_cut_and_counted() -> None:
     """A value of very many lines ends with a line that says so."""
-    lines = laid_out([Field("x", "a\n" * (3 * LONGEST_LINES))], 80, Style(), Style())
-    assert len(lines) == LONGEST_LINES + 1
+    lines = laid_out([Field("x", "a\n" * (3 * MAX_LINES))], 80, Style(), Style())
+    assert len(lines) == MAX_LINES + 1
     assert "cut" in lines[-1].plain
 
 

@@ -26,11 +26,11 @@ MEAN_DRAWN = 40_000
 """Bytes of the walk over a real trace, in 256 colours, as they are drawn."""
 MEAN_SENT = 5_000
 """The same as they are sent: without what is on the screen already."""
-MOST_DRAWN = 130_000
-MOST_SENT = 40_000
-MOST_SEGMENTS = SIZE[0] * SIZE[1] // 2
+MAX_DRAWN = 130_000
+MAX_SENT = 40_000
+MAX_SEGMENTS = SIZE[0] * SIZE[1] // 2
 """A frame whose every second cell has another colour than the one before."""
-MOST_NUMPY_CALLS = 6_000
+MAX_NUMPY_CALLS = 6_000
 TIMES_LARGER = 50
 TIMES_DEARER = 2
 
@@ -57,10 +57,10 @@ def trace_of_copies(tmp_path: Path, copies: int) -> Trace:
 def assert_within_budgets(frames: list[Frame]) -> None:
     for frame in frames:
         assert frame.rows <= SIZE[1], frame
-        assert frame.numpy_calls <= MOST_NUMPY_CALLS, frame
-        assert frame.segments <= MOST_SEGMENTS, frame
-        assert frame.drawn <= MOST_DRAWN, frame
-        assert frame.size <= MOST_SENT, frame
+        assert frame.numpy_calls <= MAX_NUMPY_CALLS, frame
+        assert frame.segments <= MAX_SEGMENTS, frame
+        assert frame.drawn <= MAX_DRAWN, frame
+        assert frame.size <= MAX_SENT, frame
 
 
 async def test_frames_of_a_larger_trace_cost_no_more(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ grey that do not match.
 LEAVING = {"quit", "close-or-quit", "close", "suspend", "stop-indexing", "reload"}
 MODALS = {"help", "palette", "messages", "hidden", "marks", "copy-view"}
 """Screens that every trace has, beside those that depend on what is selected."""
-MOST_OF_MODAL = 4000
+MAX_OF_MODAL = 4000
 
 
 MANY_MODALS = ("gpu/tl_h100_qwen_infer.json.gz", str(STACKS))
@@ -169,7 +169,7 @@ async def test_every_modal_is_small(path: str, corpus_cache: Path, monkeypatch: 
     for _ in range(3):  # now and then a viewer dims what is behind, for all of its run: why is not known
         costs = await modal_costs(trace, ["forward", "mark", "hide"], LEAVING, size=(120, 40))
         assert set(costs) >= MODALS
-        large = {name: sizes for name, sizes in costs.items() if max(sizes) > MOST_OF_MODAL}
+        large = {name: sizes for name, sizes in costs.items() if max(sizes) > MAX_OF_MODAL}
         if not large:
             return
     pytest.fail(str(large))

@@ -47,7 +47,7 @@ from tracelane.tui.session import Viewport
 
 SIZE = (120, 40)
 WORK = {"kernel", "memcpy", "memset", "collective"}
-LEAST_WORK = 0.8
+MIN_WORK = 0.8
 HATCHES = UNICODE.shades[1:4]
 
 
@@ -142,7 +142,7 @@ def test_ink_is_work(paths: list[Path], dark: bool, corpus_cache: Path) -> None:
     for palette in (Palette(Depth.TRUECOLOR, dark), Palette(Depth.EIGHT_BIT, dark)):
         ink = ink_by_key(trace, palette)
         work = sum(amount for key, amount in ink.items() if key in WORK)
-        assert work >= LEAST_WORK * sum(ink.values()), ink
+        assert work >= MIN_WORK * sum(ink.values()), ink
 
 
 @pytest.mark.parametrize("dark", [True, False])

@@ -27,7 +27,7 @@ from tracelane.core.base.safe_text import safe_lines
 from tracelane.core.trace import open_trace
 from tracelane.tui.commands.table import GROUPS, Command
 from tracelane.tui.panels.panel import GROUPS as PANELS
-from tracelane.tui.panels.panel import LEAST_NAME
+from tracelane.tui.panels.panel import MIN_NAME
 from tracelane.tui.widgets.prompt import Prompt
 
 FORMS = ("--format text", "--format csv", "--format md", "--format json")
@@ -415,7 +415,7 @@ def test_a_small_trace(part: str, tmp_path: Path) -> None:
     assert b"PWNED" in data
     assert_only_draws(data)
     if part == ALL_PANELS:
-        titles = [title[: LEAST_NAME // 2] for group in PANELS for _, title in group.panels]
+        titles = [title[: MIN_NAME // 2] for group in PANELS for _, title in group.panels]
         assert not [title for title in titles if title.encode() not in data]
     for path in tmp_path.glob(f"{WORDS}*"):
         assert not active_in(path.read_text(encoding="utf-8").replace("\u00a0", " ")), path

@@ -24,7 +24,7 @@ from tracelane.tui.session import GapId
 
 JOBS = (Path(__file__).parent.parent.parent / "docs" / "jobs.md").read_text(encoding="utf-8")
 NAMES = {"Space": "space", "Enter": "enter", "Esc": "escape", "/": "slash", ">": "greater_than_sign"}
-MOST = {
+MAX = {
     "Longest kernel": 5,
     "Why the device is idle before step 5": 4,
     "Compare step 4 with step 5": 5,
@@ -65,8 +65,8 @@ async def done(
 def test_every_job_is_tested_and_short() -> None:
     """Each line of the document is a job of this file, with no more keys than are allowed."""
     named = re.findall(r"^- ([^:]+): ", JOBS, flags=re.M)
-    assert named == list(MOST)
-    for job, most in MOST.items():
+    assert named == list(MAX)
+    for job, most in MAX.items():
         assert 0 < len(keys_of_job(job)) <= most, job
 
 

@@ -17,7 +17,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.actions import lanes, select, view
-from tracelane.tui.actions.scene import LONGEST, History, Refusal, Scene
+from tracelane.tui.actions.scene import MAX_LENGTH, History, Refusal, Scene
 from tracelane.tui.actions.table import MOVES
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import lane_key
@@ -504,9 +504,9 @@ def test_history_walks_back_and_forward() -> None:
 def test_history_is_bounded() -> None:
     """A day of moves does not pile up."""
     history = History()
-    for n in range(LONGEST * 2):
+    for n in range(MAX_LENGTH * 2):
         history = history.left(session(n, 1_000, n), "", float(n))
-    assert len(history.past) <= LONGEST + 1
+    assert len(history.past) <= MAX_LENGTH + 1
 
 
 def test_the_cursor_stays_where_it_is_seen() -> None:

@@ -20,7 +20,7 @@ from tracelane.tui.actions.view import first_session
 from tracelane.tui.draw.lane_choice import PRESETS, toggle_fold
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind, lane_key
-from tracelane.tui.draw.opening import LEAST_HOST_ROWS, with_devices_in_view
+from tracelane.tui.draw.opening import MIN_HOST_ROWS, with_devices_in_view
 from tracelane.tui.fitting import fit_to_screen
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
@@ -52,7 +52,7 @@ def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: i
     assert first == 1 and Layout(trace, session).line(0).process == trace.processes[1]  # type: ignore[union-attr]
     if session.device_rows < FOLD_ROWS:
         deeper = replace(session, device_rows=session.device_rows + 1)
-        assert tops(trace, deeper, 1)[1] + LEAST_HOST_ROWS > height
+        assert tops(trace, deeper, 1)[1] + MIN_HOST_ROWS > height
 
 
 @for_files(

@@ -14,7 +14,7 @@ from tests.events import complete
 from tests.opens import counted_opens
 from tests.rank_files import rank_files
 from tests.tui.small_file import events
-from tracelane.core.index.opening import MOST_OPEN
+from tracelane.core.index.opening import MAX_OPEN
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import command_names, main
 
@@ -73,13 +73,13 @@ def test_a_process_that_indexes_opens_nothing_again(
         assert counts[trace.resolve()] == 1, turn
 
 
-@pytest.mark.parametrize("count", [3, MOST_OPEN + 1])
+@pytest.mark.parametrize("count", [3, MAX_OPEN + 1])
 def test_files_of_a_folder_are_opened_once(count: int, tmp_path: Path) -> None:
     """Each file of a folder is looked at once, to say which belong together; of many none stays open until it
     is read.
     """
     folder = rank_files(tmp_path / "run", count)
-    for turn, most in (("indexing", 1 if count <= MOST_OPEN else 2), ("indexed", 1)):
+    for turn, most in (("indexing", 1 if count <= MAX_OPEN else 2), ("indexed", 1)):
         with counted_opens(tmp_path / f"hook-{turn}") as counts:
             open_trace(folder, index_dir=tmp_path / "index").close()
         assert {counts[path.resolve()] for path in folder.iterdir()} == {most}, turn

@@ -15,7 +15,7 @@ from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_screen import NOT_DRAWN
 from tests.waiting import wait_until
 from tracelane.tui.terminal.driver import (
-    MOST_UNANSWERED,
+    MAX_UNANSWERED,
     PATIENCE_S,
     PATIENCE_WITH_KNOWN_S,
     UNANSWERED,
@@ -30,7 +30,7 @@ OVER_SSH = {"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
 BITS_PER_S, DELAY_S = 2e6, 0.08
 LAG_S = 0.8
 A_MOMENT_S = 0.3
-MOST_GROWTH_STALLED_MIB = 4.0
+MAX_GROWTH_STALLED_MIB = 4.0
 """Of 2,000 keys, of which each took 2 to 6 KB when it had to wait for the terminal."""
 
 
@@ -73,7 +73,7 @@ def test_a_held_key_stops_with_its_release(index: Path) -> None:
         line.hold("d", 4.0)
         line.wait_for_quiet(1.5 * LAG_S)
         # Were answers late by more than the patience, they would be expected no more, and as many asked anew.
-        assert line.most_unanswered <= MOST_UNANSWERED + UNANSWERED
+        assert line.most_unanswered <= MAX_UNANSWERED + UNANSWERED
         assert line.questions - before > 2  # it did move meanwhile
         line.type("q")
         assert line.wait_for_end() == 0
@@ -163,7 +163,7 @@ def test_a_stalled_terminal_costs_no_memory(demo: Path, index: Path, tmp_path: P
             return private_mib(line.pid)
 
         warm = typed_unread("wdsa" * 25, 10)
-        assert typed_unread("wdsa" * 25, 20) - warm < MOST_GROWTH_STALLED_MIB
+        assert typed_unread("wdsa" * 25, 20) - warm < MAX_GROWTH_STALLED_MIB
         line.type("W")
         line.wait_for_quiet(3 * PATIENCE_S)
         drawn = line.screen.lanes
@@ -216,7 +216,7 @@ def test_more_frames_on_a_long_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert under_way() == UNANSWERED
     now += 0.16
     pace.count_answer()
-    assert under_way() == MOST_UNANSWERED - UNANSWERED + 1
+    assert under_way() == MAX_UNANSWERED - UNANSWERED + 1
     now += 0.16 * (UNHINDERED - 1) / 2
     pace.count_answer()
     assert not pace.full

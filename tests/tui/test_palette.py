@@ -11,7 +11,7 @@ from rich.color import Color, ColorSystem, ColorType
 
 from tracelane.core.base.arrays import F64
 from tracelane.core.base.colours import CNAMES, FAMILIES, HASHED, RGB, contrast, key_of, luminance
-from tracelane.tui.draw.colour import ANSI, LEAST_CHROMA, oklab, shown_as
+from tracelane.tui.draw.colour import ANSI, MIN_CHROMA, oklab, shown_as
 from tracelane.tui.draw.glyphs import UNICODE, ascii_text
 from tracelane.tui.draw.palette import Depth, Look, Palette, depth_of
 from tracelane.tui.draw.segments import counter_segments
@@ -221,11 +221,11 @@ def test_counters_keep_their_hue_in_256_colours(dark: bool) -> None:
         if colour
     )
     (_, a, b), (_, c, d) = oklab(full), oklab(here)
-    assert np.hypot(c, d) >= LEAST_CHROMA
+    assert np.hypot(c, d) >= MIN_CHROMA
     assert np.arccos(min(1.0, (a * c + b * d) / (np.hypot(a, b) * np.hypot(c, d)))) < np.pi / 3
     assert contrast(here, palette.surface) < loud
     for style in (palette.minimap, palette.view):
-        assert style.color is not None and np.hypot(*oklab(_rgb(style.color))[1:]) >= LEAST_CHROMA
+        assert style.color is not None and np.hypot(*oklab(_rgb(style.color))[1:]) >= MIN_CHROMA
 
 
 @pytest.mark.parametrize("dark", [True, False])

@@ -13,7 +13,7 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
-from tracelane.tui.draw.room import EMPTY_PANEL, LEAST_LANES, MOST_EMPTY_PANEL
+from tracelane.tui.draw.room import EMPTY_PANEL, MAX_EMPTY_PANEL, MIN_LANES
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.findings import read_report_columns
 from tracelane.tui.panels.panel import GROUPS, Panel, next_panel, tabs
@@ -267,10 +267,10 @@ async def test_a_long_message_hides_no_lane(tmp_path: Path, size: tuple[int, int
             app.say(text, stays=True)
             await wait_until_idle(app, pilot)
             assert line.region.height == line.lines
-            assert not line.region.overlaps(lanes.region) and lanes.region.height >= LEAST_LANES
+            assert not line.region.overlaps(lanes.region) and lanes.region.height >= MIN_LANES
             panel = app.main.query_one(Panel)
             is_covered = panel.display and panel.region.y >= line.region.y
-            assert not is_covered or lanes.region.height == LEAST_LANES, "lanes have lines to spare"
+            assert not is_covered or lanes.region.height == MIN_LANES, "lanes have lines to spare"
         app.dismiss_message()
         app.dismiss_message()
         await wait_until_idle(app, pilot)
@@ -284,5 +284,5 @@ async def test_an_empty_panel_lists_findings_where_lanes_leave_lines(trace: Trac
     async with open_viewer(trace, (100, lines)) as (app, _):
         height = app.main.query_one(Panel).region.height
         spare = lines - len(("header", "minimap", "ruler", "message", "footer")) - app.store.layout_now.height
-        assert height == max(EMPTY_PANEL, min(spare, MOST_EMPTY_PANEL))
+        assert height == max(EMPTY_PANEL, min(spare, MAX_EMPTY_PANEL))
         assert app.store.layout_now.height <= app.store.now.lane_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tracelane.tui.draw.room import LEAST_LANES, Room, Strips, room_of
+from tracelane.tui.draw.room import MIN_LANES, Room, Strips, room_of
 
 FROM = {
     "footer": 3,
@@ -37,7 +37,7 @@ def test_parts_and_lanes_fill_the_screen(panel: int, empty: bool) -> None:
     """No line is left over; lanes have one at least, and more before there is a panel."""
     for lines, room in rooms(panel, empty).items():
         assert sum(room) + room.lanes(lines) == lines and room.lanes(lines) >= 1
-        assert not room.panel or room.lanes(lines) + sum(room[1:5]) >= LEAST_LANES
+        assert not room.panel or room.lanes(lines) + sum(room[1:5]) >= MIN_LANES
     assert all(sum(room_of(lines, panel, True, empty, STRIPS)) == lines for lines in LINES)
 
 
@@ -48,7 +48,7 @@ def test_a_message_hides_no_lane_that_is_needed(message: int) -> None:
         panel = room.with_message(lines, message).panel
         assert panel >= room.panel and (panel > 0) == (room.panel > 0)
         if panel > room.panel:
-            assert room.with_message(lines, message).lanes(lines) >= LEAST_LANES and message > 1
+            assert room.with_message(lines, message).lanes(lines) >= MIN_LANES and message > 1
             assert panel <= message + 1
-        elif room.panel and message > 1 and room.lanes(lines) > LEAST_LANES:
+        elif room.panel and message > 1 and room.lanes(lines) > MIN_LANES:
             assert room.panel >= message + 1

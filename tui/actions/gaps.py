@@ -17,7 +17,7 @@ from .scene import Refusal, Scene
 from .select import first_row, select
 from .view import zoomed_to
 
-LEAST_CELLS = 3
+MIN_CELLS = 3
 """A gap of fewer cells is zoomed to: nothing would be seen in it."""
 MARGIN = 8
 """It takes one part in so many of the view then."""
@@ -90,7 +90,7 @@ def _selected(scene: Scene, gap: GapBounds) -> Session:
     # A gap begins where the cursor goes, so that the next one is looked for from there.
     session = replace(scene.session, cursor=thing.start)
     length, view = max(1, thing.end - thing.start), session.viewport
-    if length * view.width < LEAST_CELLS * view.span:
+    if length * view.width < MIN_CELLS * view.span:
         margin = length * (MARGIN - 1) // 2
         session = zoomed_to(scene.trace, session, thing.start - margin, thing.end + margin)
         session = replace(session, cursor=thing.start)

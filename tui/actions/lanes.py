@@ -298,7 +298,7 @@ def _in_sight(trace: Trace, session: Session, height: int) -> Session:
 
 
 USUAL = "category"
-MOST_SLICES = 500_000
+MAX_SLICES = 500_000
 """Beyond so many slices reading an argument of all that is in sight takes too long for a picture."""
 
 
@@ -310,7 +310,7 @@ def colouring(trace: Trace, text: str) -> str:
     key = meaning.removeprefix(BY_ARGUMENT)
     if not meaning.startswith(BY_ARGUMENT) or not key:
         raise UsageError(f"colours can be by category, name or arg:KEY, not {meaning!r}")
-    if promoted_argument(key) is None and sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
+    if promoted_argument(key) is None and sum(lane.slices for lane in trace.lanes) > MAX_SLICES:
         raise UsageError(f"{key} is only in the file, and the trace is too large to read it for colours")
     return meaning
 

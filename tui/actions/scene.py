@@ -33,7 +33,7 @@ class Scene(NamedTuple):
         return None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
 
 
-LONGEST = 500
+MAX_LENGTH = 500
 TOGETHER_S = 1.0
 """Seconds within which moves of one kind are one entry of the history."""
 
@@ -50,7 +50,7 @@ class History(NamedTuple):
         """Return the history after leaving `session` by a move of this kind at `now` seconds."""
         if kind and kind == self.kind and now - self.at < TOGETHER_S and self.past and not self.future:
             return self._replace(at=now)
-        return History((*self.past[-LONGEST:], session), (), kind, now)
+        return History((*self.past[-MAX_LENGTH:], session), (), kind, now)
 
     def back(self, present: Session) -> tuple[Session, History] | None:
         """Return the session before and the history there; None at the beginning."""

@@ -253,7 +253,7 @@ def _is_visible(thing: Thing, session: Session) -> bool:
     return thing.end >= session.viewport.start and thing.start < session.viewport.end
 
 
-MOST = 1000
+MAX = 1000
 """The most targets that are looked up; the list says when there are more."""
 
 
@@ -271,7 +271,7 @@ def back_from(trace: Trace, identity: SliceId) -> list[Target]:
     """Return what launched a slice, or what its flows come from; Refusal where nothing is known."""
     targets = [
         Target(arrow.source, arrow.category)
-        for arrow in trace.flows_in(identity, MOST)
+        for arrow in trace.flows_in(identity, MAX)
         if arrow.source is not None and arrow.source != identity
     ]
     if not targets:
@@ -289,16 +289,16 @@ def on_from(trace: Trace, identity: SliceId) -> list[Target]:
     """
     targets = [
         Target(arrow.target, arrow.category)
-        for arrow in trace.flows_out(identity, MOST)
+        for arrow in trace.flows_out(identity, MAX)
         if arrow.target is not None and arrow.target != identity
     ]
     detail = trace.detail(identity)
     if detail is not None and detail.category in OPS | ANNOTATIONS | {"python_function"}:  # through others
         launched = trace.kernels_under(identity)
-        positions = [] if launched is None else launched.kernels[:MOST].tolist()
+        positions = [] if launched is None else launched.kernels[:MAX].tolist()
         targets += [Target(trace.slice_id_of(identity.source, position), "launch") for position in positions]
     if not targets:
-        targets = [Target(*work) for work in device_work_of_id(trace, identity, MOST)]
+        targets = [Target(*work) for work in device_work_of_id(trace, identity, MAX)]
     if not targets:
         raise Refusal("the trace does not say that this launched anything")
     return _distinct(targets)

@@ -205,7 +205,7 @@ def _idle_lead(tables: Tables) -> str:
         return ""
     devices = sorted(tables["devices"].rows(), key=lambda row: -row["idle_ns"])
     lines = []
-    for row in devices[:MOST_LEADS]:
+    for row in devices[:MAX_LEADS]:
         causes = ((cause, row[f"{cause}_ns"]) for cause in ("host_wait", "kernel_wait", "other"))
         why = ", ".join(f"{cause.replace('_', ' ')} {format_ns(ns)}" for cause, ns in causes if ns)
         rank = f" of rank {row['rank']}" if row["rank"] != "" and row["rank"] is not None else ""
@@ -213,7 +213,7 @@ def _idle_lead(tables: Tables) -> str:
             f"No stream of {safe(row['device'])}{rank} does anything for {format_ns(row['idle_ns'])}, "
             f"{row['idle_share'] or 0:.1%} of {format_ns(row['of_ns'])}{f': {why}' if why else ''}"
         )
-    left = len(devices) - MOST_LEADS
+    left = len(devices) - MAX_LEADS
     return "\n".join([*lines, *([f"and {left:,} more devices, idle for less"] if left > 0 else [])])
 
 
@@ -237,7 +237,7 @@ def _ranks_lead(tables: Tables) -> str:
     return f"Rank {worst['rank']} is {last}: {who}{cost}"
 
 
-MOST_LEADS = 4
+MAX_LEADS = 4
 """The most devices of which idle says in words what they did."""
 LEADS: Mapping[str, Callable[[Tables], str]] = {"idle": _idle_lead, "ranks": _ranks_lead}
 """What is said in words before the tables of an analysis; "" where there is nothing to say."""

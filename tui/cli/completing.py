@@ -19,7 +19,7 @@ _SPECIAL = re.compile(r"[^\w:/@-]", re.ASCII)
 """What shells or regular expressions read as something else; a dot matches it and needs no quoting."""
 TERMS = ("name=", "cat:", "lane:", "dur>", "dur<", "self>", "self<", "arg.")
 """What terms of a filter begin with, beside words."""
-MOST = 200
+MAX = 200
 """Proposals that are made at once."""
 DEFAULT_METRICS = ("kernels.time", "step.length.median", "ops.self_cpu")
 """The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
@@ -113,4 +113,4 @@ def _of_trace(incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[
         texts_of_trace = dict.fromkeys(safe(text) for text in texts(trace_of(path, index)))
     except Exception:  # a shell is waiting: it gets no completions rather than a message
         return []
-    return [text for text in texts_of_trace if text.startswith(incomplete)][:MOST]
+    return [text for text in texts_of_trace if text.startswith(incomplete)][:MAX]

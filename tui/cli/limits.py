@@ -114,7 +114,7 @@ UNITS: Mapping[str, float] = {
 NEEDED = {"ns": ("ns", "us", "µs", "ms", "s", "min"), "share": ("%",)}
 """Units that a value of a time or a share is written with."""
 EXAMPLES = {"ns": "a time, as 250ms", "share": "a share, as 80% or 0.8"}
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 """No file of limits is longer."""
 DEEPEST = 8
 """No name of a metric has more dots."""
@@ -163,7 +163,7 @@ def read_limits(path: Path) -> list[Limit]:
     with a unit. Raises UsageError for what means nothing, UnreadableError for a file that cannot be read.
     """
     try:
-        text = read_regular(path, MOST_BYTES).decode()
+        text = read_regular(path, MAX_BYTES).decode()
     except OSError as error:
         raise UnreadableError(f"cannot read {path}: {reason_of(error)}") from None
     except UnicodeDecodeError:

@@ -36,7 +36,7 @@ HELP = (
 )
 NEAR = 0.7
 """Likeness, from 0 to 1, from which on a word is taken for a misspelt command."""
-LEAST_BEGUN = 3
+MIN_BEGUN = 3
 """Letters of a command from which on they are taken for all of it."""
 
 EXIT_FAILED = 1
@@ -125,7 +125,7 @@ def misspelt(arguments: Sequence[str]) -> str:
     from difflib import get_close_matches
 
     names = command_names()
-    begun = [name for name in names if len(word) >= LEAST_BEGUN and name.startswith(word.lower())]
+    begun = [name for name in names if len(word) >= MIN_BEGUN and name.startswith(word.lower())]
     near = begun or get_close_matches(word.lower(), names, 1, NEAR)
     return near[0] if near else ""
 

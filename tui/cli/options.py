@@ -44,7 +44,7 @@ TIMES: Mapping[str, int] = {
 def _short(value: object) -> str:
     """Return a value as typed, of a long one the beginning."""
     text = str(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}…"
 
 
 class BoundedNumber(click.ParamType[float]):
@@ -124,7 +124,7 @@ class Size(click.ParamType[int]):
 Completion: TypeAlias = Callable[[click.Context, str], list[Any]]
 
 STDIN = "-"
-LONGEST_SHOWN = 40
+MAX_SHOWN_LENGTH = 40
 """Characters of a value that a message shows."""
 WHICH = ("run", "capture", "rank", "wait")
 """Which of the captures that a path stands for."""

@@ -74,7 +74,7 @@ def _slices_text(rows: SliceRows, limit: int) -> str:
     return text + f"\n{count}" + (f", {format_count(left)} of them not listed (--limit)" if left > 0 else "")
 
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """Of a time in ns: 31 years from any origin."""
 
 
@@ -106,8 +106,8 @@ class Pick(NamedTuple):
 
 def _typed_time(trace: Trace, text: str, options: TraceOptions) -> int:
     if re.fullmatch(r"\s*-?\d+\s*", text):
-        if len(text.strip()) > MOST_DIGITS:
-            raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… outside every trace")
+        if len(text.strip()) > MAX_DIGITS:
+            raise UsageError(f"--at: {text.strip()[:MAX_DIGITS]}… outside every trace")
         return whole_number(text)  # what `start_ns` says
     return parse_time(text, time_frame(trace, trace.clocks, options.tz or "", steps=options.step_name or ""))
 
@@ -168,7 +168,7 @@ def _chain_entries(matching: list[Match]) -> Iterator[dict[str, Any]]:
         yield chains.chain_json(position) if is_kernel else chains.launched_json(position)
 
 
-LONGEST_QUERY = 1 << 20
+MAX_QUERY_LENGTH = 1 << 20
 
 
 def run_sql(
@@ -205,10 +205,10 @@ def _query(query: str | None, file: Path | None) -> str:
     assert file is not None
     with click.open_file(str(file), encoding="utf-8", errors="strict") as source:
         try:
-            text: str = source.read(LONGEST_QUERY + 1)
+            text: str = source.read(MAX_QUERY_LENGTH + 1)
         except UnicodeDecodeError:
             raise UsageError(f"{file} is no text in UTF-8") from None
-    if len(text) > LONGEST_QUERY:
+    if len(text) > MAX_QUERY_LENGTH:
         raise UsageError(f"{file} is too long for a query")
     return text
 

@@ -110,7 +110,7 @@ def clocks_with(clocks: Clocks, base: WithCounters) -> Clocks:
     return clocks
 
 
-MOST_ROWS = 10_000
+MAX_ROWS = 10_000
 """Rows that are listed at most; a note says that there are more."""
 HOW = "{sql} select name, dur, ts, id from slices order by dur desc limit 100 lists rows here"
 
@@ -180,7 +180,7 @@ class QueryController(Controller):
                 from tracelane.core.sql.query import run_query  # not needed before the first query
 
                 with run_query(trace, text, step_name=steps or None, cancelled=cancelled) as rows:
-                    table = rows.table(" ".join(text.split()), MOST_ROWS).as_read
+                    table = rows.table(" ".join(text.split()), MAX_ROWS).as_read
                 return AnsweredQuery(text, (trace, steps), table)
 
             self.app.jobs.ask(

@@ -26,7 +26,7 @@ from ..widgets.text_pane import TextPane
 from .panels import PanelController
 from .selection import SelectionController
 
-MOST_RANGES = 8
+MAX_RANGES = 8
 """The number of ranges whose findings are held in memory."""
 ROOM_FOR_LIST = 6
 """An empty panel with fewer lines lists no findings: the verdict has the first."""
@@ -43,7 +43,7 @@ class FindingsController(Controller):
         super().__init__(app)
         self.panels = panels
         self.selection = selection
-        self._by_range: Recent[Key, Findings] = Recent(MOST_RANGES)
+        self._by_range: Recent[Key, Findings] = Recent(MAX_RANGES)
         self._offered: tuple[object, ...] | None = None  # what is seen while Enter shows the next place
         self._looked_at: tuple[Findings, int, int] | None = None  # findings, row, evidence shown last
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 PANEL_DELAY = 0.1
 """Seconds without a move after which the side panels follow."""
-MOST_ARGUMENTS = 64
+MAX_ARGUMENTS = 64
 NO_ROOM = "no room for the panel: {maximise} gives it the screen"
 
 
@@ -56,7 +56,7 @@ class PanelController(Controller):
         self._path: DrawnPath | None = None
         self._panel_timer: Timer | None = None
         self._detailed: tuple[Thing, Details] | None = None
-        self.arguments: Recent[Selectable, Arguments] = Recent(MOST_ARGUMENTS)
+        self.arguments: Recent[Selectable, Arguments] = Recent(MAX_ARGUMENTS)
         self._panel_before = "details"
         self._takes_arrows = ""  # the panel that is to have the arrows as soon as it is there
         self._read_report: list[ReadReportRow] = []

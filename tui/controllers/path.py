@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..draw.path_line import DrawnPath
 
 Span = tuple[int, int] | None
-MOST_KINDS = 3
+MAX_KINDS = 3
 AROUND = 4
 """On both sides of a segment that is zoomed in to, so many times its length is seen."""
 
@@ -148,6 +148,6 @@ def _summary(path: DrawnPath) -> str:
     from tracelane.core.tables.path.path_walk import KINDS
 
     total = path.path.elapsed_ns
-    kinds = sorted(zip(path.path.ns_by_kind, KINDS), reverse=True)[:MOST_KINDS]
+    kinds = sorted(zip(path.path.ns_by_kind, KINDS), reverse=True)[:MAX_KINDS]
     shares = [f"{kind.replace('_', ' ')} {format_share(ns / max(1, total))}" for ns, kind in kinds if ns]
     return f"{format_ns(total)}: {', '.join(shares)}"

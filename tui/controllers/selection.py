@@ -30,9 +30,9 @@ from .panels import event_arguments_of
 if TYPE_CHECKING:
     from tracelane.core.tables.device.kernels import LongWork
 
-MOST_LONGEST = 1000
+MAX_LONGEST = 1000
 """The number of pieces of work that the command for the longest walks through."""
-MOST_FRAMES = 200
+MAX_FRAMES = 200
 """The most enclosing slices whose names are looked at for a source file."""
 
 
@@ -106,7 +106,7 @@ class SelectionController(Controller):
             ColumnView("Lane", 20, lambda row: texts(row)[3]),
             ColumnView("Known by", 12, lambda row: targets[row].via),
         ]
-        several = f"{format_count(len(targets))}{' or more' if len(targets) >= select.MOST else ''}"
+        several = f"{format_count(len(targets))}{' or more' if len(targets) >= select.MAX else ''}"
         self.app.offer_rows(
             f"{title}: {several}",
             columns,
@@ -135,7 +135,7 @@ class SelectionController(Controller):
                 longest_work,  # nothing of it is needed at the start
             )
 
-            return longest_work(scope_of(trace, session, cancelled, left), MOST_LONGEST)
+            return longest_work(scope_of(trace, session, cancelled, left), MAX_LONGEST)
 
         def have(works: Sequence[LongWork]) -> None:
             self._of, self._longest = key, works
@@ -171,7 +171,7 @@ class SelectionController(Controller):
             compiled = () if origin is None else origin.lines
             texts = [*(f"{line.file}:{line.line}" for line in compiled), name]
             texts += texts_in(event_arguments_of(trace, thing).merged)
-            for frame in [] if thing.slice is None else trace.ancestors(thing.slice, MOST_FRAMES):
+            for frame in [] if thing.slice is None else trace.ancestors(thing.slice, MAX_FRAMES):
                 if (at := trace.find(frame)) is not None:
                     texts.append(trace.name(*at))
             files = source_lines_in(texts)

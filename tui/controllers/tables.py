@@ -29,7 +29,7 @@ from ..widgets.table import ColumnView, VirtualTable
 from .hits import hit_columns
 from .panels import PanelController
 
-MOST_TABLES, MOST_TREES = 8, 4
+MAX_TABLES, MAX_TREES = 8, 4
 """The number of each that are held, so that going back to a range shows its table at once."""
 Key: TypeAlias = tuple[object, ...]
 
@@ -38,8 +38,8 @@ class TableController(Controller):
     def __init__(self, app: Stage, panels: PanelController) -> None:
         super().__init__(app)
         self.panels = panels
-        self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(MOST_TABLES)
-        self._trees: Recent[Key, DrawnTree] = Recent(MOST_TREES)
+        self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(MAX_TABLES)
+        self._trees: Recent[Key, DrawnTree] = Recent(MAX_TREES)
         self._slices: HitTable | None = None  # those of a call
         self._takes_arrows = False  # whether they are to have the arrows once they are listed
 

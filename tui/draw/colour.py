@@ -17,7 +17,7 @@ from tracelane.core.trace import Trace
 
 from ..config import DARK_THEME, LIGHT_THEME
 
-LEAST_CHROMA = 0.02
+MIN_CHROMA = 0.02
 """What has less chroma (OKLab) is a grey to the eye."""
 HUE_WEIGHT = 0.12
 """A radian of hue counts as much as this difference of lightness (0..1) when a colour has to be replaced."""
@@ -68,7 +68,7 @@ def _cube() -> tuple[tuple[RGB, tuple[float, float, float]], ...]:
     for number in range(16, 232):
         triplet = Color.from_ansi(number).get_truecolor()
         colour = (triplet.red, triplet.green, triplet.blue)
-        if math.hypot(*oklab(colour)[1:]) >= LEAST_CHROMA:
+        if math.hypot(*oklab(colour)[1:]) >= MIN_CHROMA:
             cube.append((colour, oklab(colour)))
     return tuple(cube)
 
@@ -80,7 +80,7 @@ def coloured_256(colour: RGB) -> RGB:
     """
     lightness, a, b = oklab(colour)
     chroma = math.hypot(a, b)
-    if chroma < LEAST_CHROMA:
+    if chroma < MIN_CHROMA:
         return shown_as(colour, ColorSystem.EIGHT_BIT)
 
     def distance(other: tuple[float, float, float]) -> float:
@@ -125,7 +125,7 @@ SURFACES = {
 BY_ARGUMENT = "arg:"
 WITHOUT = "quiet"
 """Colour of slices that have no such argument."""
-MOST_KNOWN = 1 << 18
+MAX_KNOWN = 1 << 18
 
 
 class ArgumentColours:
@@ -142,7 +142,7 @@ class ArgumentColours:
         asked_positions = positions.tolist()
         missing = [at for at in asked_positions if (source, name, at) not in self._known]
         if missing:
-            if len(self._known) + len(missing) > MOST_KNOWN:
+            if len(self._known) + len(missing) > MAX_KNOWN:
                 self._known.clear()
                 missing = asked_positions
             try:

@@ -21,7 +21,7 @@ from .glyphs import fit_middle
 
 GAP = 2
 """Cells between two pieces."""
-LEAST_TITLE = 16
+MIN_TITLE = 16
 FEW_DEVICES = 3
 """So many devices are named each, with their share."""
 
@@ -67,12 +67,12 @@ def header_of(
     if steps:
         pieces.append(HeaderPiece(count_of(steps, "step")))
     title = " " + _title(trace)
-    fitting = _fitting(pieces, width - min(LEAST_TITLE, cell_len(title)))
+    fitting = _fitting(pieces, width - min(MIN_TITLE, cell_len(title)))
     used = sum(GAP + cell_len(piece.text) for piece in fitting)
     for text in busy:
-        least = min(cell_len(title), max(LEAST_TITLE, width // 3))
+        least = min(cell_len(title), max(MIN_TITLE, width // 3))
         if least + used + GAP + cell_len(text) <= width or text == busy[-1]:
-            fitting = _fitting([*fitting, HeaderPiece(text)], width - min(LEAST_TITLE, cell_len(title)))
+            fitting = _fitting([*fitting, HeaderPiece(text)], width - min(MIN_TITLE, cell_len(title)))
             break
     used = sum(GAP + cell_len(piece.text) for piece in fitting)
     return [HeaderPiece(fit_middle(title, max(1, width - used), ellipsis).rstrip(), "bold"), *fitting]

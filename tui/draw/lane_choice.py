@@ -134,7 +134,7 @@ def toggle_fold(session: Session, line: Line, trace: Trace) -> Session:
     return replace(session, folded=session.folded | {key}, unfolded=unfolded)
 
 
-LEAST_FRAMES = 3
+MIN_FRAMES = 3
 """Fewer frames are drawn one by one."""
 WIDE = 0.9
 """A frame that takes this share of its lane's extent is there nearly all the time."""
@@ -159,7 +159,7 @@ def folded_frames(trace: Trace, lane: Lane) -> tuple[FoldedFrames, ...]:
     one below the other, and those below such ones that fill little of it. Beside a frame that takes 99 % of
     the extent there may be others in its row, which together are at most a hundredth.
     """
-    if lane.depth < LEAST_FRAMES or PYTHON not in trace.categories(lane.source):
+    if lane.depth < MIN_FRAMES or PYTHON not in trace.categories(lane.source):
         return ()
     return _folded(trace, lane.index)
 
@@ -178,7 +178,7 @@ def _folded(trace: Trace, number: int) -> tuple[FoldedFrames, ...]:
     while row < lane.depth:
         end = row + _leading(wide[row : lane.depth])
         below = end + _leading(little[end : lane.depth]) if end > row else row + 1
-        if below - row >= LEAST_FRAMES:
+        if below - row >= MIN_FRAMES:
             groups.append(FoldedFrames(range(row, below), end - 1))
         row = below
     return tuple(groups)

@@ -34,9 +34,9 @@ FOLD_LANES = 50
 """Processes of more lanes than this open folded to one line."""
 PINNED_LINES = 12
 """Rows that pinned lanes may take above the others."""
-LEAST_SAYING = 3
+MIN_SAYING = 3
 """Lane areas with fewer lines do not say what is below them."""
-LEAST_TITLED = 5
+MIN_TITLED = 5
 """Lane areas with fewer lines do not keep the title of a process that has scrolled away."""
 PINNED_FROM = 4
 """Lane areas with fewer lines show no pinned ones."""
@@ -172,14 +172,14 @@ class Layout:
 
     def says_more(self, scroll: int, height: int) -> bool:
         room = height - self.pinned_height(height)
-        return height >= LEAST_SAYING and self.scrolled(scroll, height) + room < self.height
+        return height >= MIN_SAYING and self.scrolled(scroll, height) + room < self.height
 
     def title_above(self, scroll: int, height: int) -> Line | None:
         """Return the title of the process that a lane area begins within: it takes the place of the first
         line. None where that line is a title itself, or the last of its process.
         """
         first, room = self.scrolled(scroll, height), height - self.pinned_height(height)
-        if room < LEAST_TITLED or first >= self.height:
+        if room < MIN_TITLED or first >= self.height:
             return None
         number = bisect_right(self._tops, first) - 1
         head = self._heads[number]

@@ -13,11 +13,11 @@ from ..session import FOLD_ROWS, RowKey, Session
 from .layout import Layout
 from .line import lane_key
 from .ranks import RANK_PARTS, opens_folded
-from .states import MOST_SLICES
+from .states import MAX_SLICES
 
-LEAST_HOST_ROWS = 3
+MIN_HOST_ROWS = 3
 """Threads that launch show at least so many rows."""
-LEAST_DEVICE_ROWS = 1
+MIN_DEVICE_ROWS = 1
 
 
 def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session:
@@ -35,7 +35,7 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     if Layout(trace, session).height <= height:
         split = replace(session, rank_lines=len(RANK_PARTS))
         slices = sum(trace.lanes[number].slices for number in drawn_device_lanes(trace))
-        has_parts = opens_folded(trace) and not trace.missing and slices <= MOST_SLICES
+        has_parts = opens_folded(trace) and not trace.missing and slices <= MAX_SLICES
         has_room = has_parts and Layout(trace, split).height <= height
         return split if has_room else session
     devices = sorted(number for number in drawn_device_lanes(trace) if trace.lanes[number].slices)
@@ -48,19 +48,19 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
         for number in numbers:
             lane = trace.lanes[number]
             top = layout.y_of(RowKey(lane_key(lane), 0))
-            if top is not None and top + min(LEAST_HOST_ROWS, lane.depth) > height - says_more:
+            if top is not None and top + min(MIN_HOST_ROWS, lane.depth) > height - says_more:
                 return False
         return True
 
-    shallow, chief = replace(session, host_rows=LEAST_HOST_ROWS), [*devices, *first]
-    if opens_folded(trace) and not seen(replace(shallow, device_rows=LEAST_DEVICE_ROWS), chief):
+    shallow, chief = replace(session, host_rows=MIN_HOST_ROWS), [*devices, *first]
+    if opens_folded(trace) and not seen(replace(shallow, device_rows=MIN_DEVICE_ROWS), chief):
         shallow = replace(session, host_rows=0)  # an open rank leaves room for the others
-    rows = _most(LEAST_DEVICE_ROWS, lambda rows: seen(replace(shallow, device_rows=rows), chief))
+    rows = _most(MIN_DEVICE_ROWS, lambda rows: seen(replace(shallow, device_rows=rows), chief))
     session = replace(shallow, device_rows=rows)
     if not session.host_rows:
         return session
     every = [number for number, _ in threads]
-    rows = _most(LEAST_HOST_ROWS, lambda rows: seen(replace(session, host_rows=rows), every))
+    rows = _most(MIN_HOST_ROWS, lambda rows: seen(replace(session, host_rows=rows), every))
     return replace(session, host_rows=rows)
 
 

@@ -57,7 +57,7 @@ DEPTH_OF = {
     "standard": Depth.STANDARD,
 }
 
-LEAST_INK = 0.2
+MIN_INK = 0.2
 """How much of its hue the palest step has at least; more where it would not differ from an empty cell."""
 OVERVIEW_LEVELS = (5, 7)
 """As bright as cells of so many eighths are states in the minimap, outside of the view and inside."""
@@ -217,11 +217,11 @@ class Palette:
 
     def _least_ink(self, key: str) -> float:
         base, ground = self._base(key), shown_as(self.surface, SYSTEMS[self.depth])
-        for hundredths in range(round(100 * LEAST_INK), 100):
+        for hundredths in range(round(100 * MIN_INK), 100):
             pale = shown_as(blend(self.surface, base, hundredths / 100), SYSTEMS[self.depth])
             if contrast(pale, ground) >= PALEST:
                 return hundredths / 100
-        return LEAST_INK  # the colour itself, which the file gave, is as good as the background
+        return MIN_INK  # the colour itself, which the file gave, is as good as the background
 
     def _overview(self, key: str, is_inside: bool) -> Style:
         """Return the style of the minimap's cells of a colour, of no state where that is empty, inside of the

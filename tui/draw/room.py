@@ -15,16 +15,16 @@ MINIMAP_FROM = 14
 VERDICT_FROM = 12
 BAR_FROM = 20
 """From so many lines on verdict and minimap have both their lines, on lower screens one."""
-MOST_STRIP = 2
+MAX_STRIP = 2
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
 EMPTY_PANEL = 2
-MOST_EMPTY_PANEL = 10
+MAX_EMPTY_PANEL = 10
 """Of lines that nobody else needs an empty panel takes so many, to list the findings."""
 ROOMY_SCREEN = 40
 """From so many lines on an empty panel keeps its room, so that selecting does not move the lanes."""
-LEAST_LANES = 6
+MIN_LANES = 6
 """Lines that the panel leaves to the lanes; where it cannot, it is not shown."""
 
 
@@ -58,13 +58,13 @@ class Room(NamedTuple):
         if not self.panel:
             return self
         panel = self.panel + max(0, self.lanes(lines) - lanes)
-        return self._replace(panel=max(self.panel, min(panel, MOST_EMPTY_PANEL)) if empty else panel)
+        return self._replace(panel=max(self.panel, min(panel, MAX_EMPTY_PANEL)) if empty else panel)
 
     def with_message(self, lines: int, message: int) -> Room:
         """Return the room with the panel so high that a message of so many lines, which covers the panel from
         below where it takes more than a line, leaves its first lines, as far as that leaves enough lanes.
         """
-        most = self.panel + self.lanes(lines) - LEAST_LANES
+        most = self.panel + self.lanes(lines) - MIN_LANES
         panel = min(EMPTY_PANEL + message - 1, most) if message > 1 else 0
         return self._replace(panel=max(self.panel, panel)) if self.panel else self
 
@@ -75,7 +75,7 @@ def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool, strips:
     panel = panel_height(max(0, lines - header - message - footer), panel_wanted, maximised, empty)
     if maximised:
         return Room(header, 0, 0, 0, 0, panel, message, footer)
-    most = MOST_STRIP if lines >= BAR_FROM else 1
+    most = MAX_STRIP if lines >= BAR_FROM else 1
     verdict = min(strips.verdict, most) * (lines >= VERDICT_FROM)
     minimap = min(strips.minimap, most) * (lines >= MINIMAP_FROM)
     ruler = strips.ruler * (lines > FOOTER_FROM)
@@ -98,5 +98,5 @@ def panel_height(lines: int, asked_lines: int, maximised: bool, empty: bool = Fa
         height = min(asked_lines, SMALL_PANEL)
     else:
         height = max(asked_lines, lines // 4)
-    height = min(height, lines - LEAST_LANES)
+    height = min(height, lines - MIN_LANES)
     return height if height >= 2 else 0

@@ -44,7 +44,7 @@ ABOUT = "≈"
 """Stands before a share that was estimated from a sample of the slices."""
 COUNT_FROM = 6
 """Runs of fewer cells do not say what slices they stand for."""
-LEAST_NAME = 8
+MIN_NAME = 8
 """Characters of a name that are worth more than how much time it takes."""
 
 
@@ -234,7 +234,7 @@ def _many_label(count: int, label: str, share: str, width: int, glyphs: Glyphs) 
         if cell_len(text) <= width - 1:
             return fit(f" {text}" if cell_len(text) < width - 1 else f"{text} ", width)
     room = min(width - 1 - cell_len(tail), cell_len(short))
-    if tail and room >= min(LEAST_NAME, cell_len(short)):
+    if tail and room >= min(MIN_NAME, cell_len(short)):
         return glyphs.many + fit(short, room, glyphs.ellipsis) + fit(tail, width - 1 - room)
     return fit(glyphs.many + short, width, glyphs.ellipsis)
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tracelane.core.tables.compare.run_pair import RunPair
     from tracelane.core.tables.device.device_state import DeviceState
 
-MOST_SLICES = 3_000_000
+MAX_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
 WAITS = "waits for a peer"
-LEAST_DETAIL = 8
+MIN_DETAIL = 8
 """Cells behind the length of a gap from which on they say what the host did."""
 
 
@@ -46,7 +46,7 @@ class LaneGaps:
         cause, detail = self.causes[number], self.details.get(number, "")
         text = f"{cause} {about_ns(int(self.ends[number] - self.starts[number]))}"
         full = f"{text} · {detail}" if detail else text
-        if len(text) + LEAST_DETAIL <= cells or len(full) <= cells:
+        if len(text) + MIN_DETAIL <= cells or len(full) <= cells:
             return full
         return text if len(text) <= cells else cause
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..draw.path_line import DrawnPath
 
 FLOWS_SHOWN = 8
-LEAST_NAME = 6
+MIN_NAME = 6
 NONE = "(none)"
 PHASES = {
     "i": "instant",
@@ -342,7 +342,7 @@ def _chain_text(chain: tuple[ChainPart, ...], width: int, look: DetailsStyles) -
     heads = [f"{' ← ' if number else ''}{part.role} " for number, part in enumerate(chain)]
     tails = [f" (by {part.via})" if part.via not in ("", "flow", "enclosing") else "" for part in chain]
     room = width - sum(map(cell_len, heads)) - sum(map(cell_len, tails))
-    sizes = shares([cell_len(part.name) for part in chain], max(room, LEAST_NAME * len(chain)))
+    sizes = shares([cell_len(part.name) for part in chain], max(room, MIN_NAME * len(chain)))
     text = Text(no_wrap=True, overflow="ellipsis", end="")
     for part, head, tail, size in zip(chain, heads, tails, sizes):
         text.append(head, look.label)

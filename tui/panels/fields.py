@@ -21,7 +21,7 @@ NARROWEST = 12
 """The least width of a column, in cells."""
 LABEL = 22
 """The greatest width of a label, in cells."""
-LONGEST_LINES = 2_000
+MAX_LINES = 2_000
 """Lines of one value that are shown; the rest is counted."""
 GAP = 3
 
@@ -108,15 +108,15 @@ def _long(field: Field, room: int, width: int, label_style: Style) -> list[Text]
     wrapped: list[str] = []
     for part in field.value.split("\n"):
         wrapped.extend(wrap(safe(part), max(1, width - indent)))
-        if len(wrapped) > LONGEST_LINES:
+        if len(wrapped) > MAX_LINES:
             break
-    for number, part in enumerate(wrapped[:LONGEST_LINES]):
+    for number, part in enumerate(wrapped[:MAX_LINES]):
         text = Text(no_wrap=True, end="")
         text.append((label if on_line and number == 0 else "").ljust(indent), label_style)
         text.append(part)
         lines.append(text)
-    if len(wrapped) > LONGEST_LINES:
-        lines.append(Text(f"{' ' * indent}… cut after {LONGEST_LINES:,} lines; a copy has all", label_style))
+    if len(wrapped) > MAX_LINES:
+        lines.append(Text(f"{' ' * indent}… cut after {MAX_LINES:,} lines; a copy has all", label_style))
     return lines
 
 

@@ -13,14 +13,14 @@ from ..draw.palette import Look, Palette
 from ..draw.runs import FULL
 
 CATEGORY_CELLS = 30
-MOST_CATEGORIES = 200
+MAX_CATEGORIES = 200
 GAP = 2
 
 
 def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> Text:
     width = max(10, width)
     entries = []
-    for category in trace.drawn_categories[:MOST_CATEGORIES]:
+    for category in trace.drawn_categories[:MAX_CATEGORIES]:
         text = Text(no_wrap=True, end="")
         if category:
             text.append("   ", palette.style(key_of(category, ""), Look.WHOLE))

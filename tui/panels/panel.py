@@ -61,7 +61,7 @@ GROUPS = (
 )
 TITLES = {"panel-table": "Table", "panel-tree": "Tree"}
 """Titles of tabs, by command, whose panels show one thing in several ways."""
-LEAST_NAME = 5
+MIN_NAME = 5
 """Characters of the chosen panel's title at least."""
 NO_TABLES = ("details", "findings", "problems", "legend")
 """The panels that are not tables."""
@@ -161,7 +161,7 @@ def _chosen_tab(group: TabGroup, key: str, chosen: str, width: int, empty: Colle
     """Return the chosen panel's tab in so many cells: its name alone, and which of its key it is."""
     names = [name for name, _ in group.panels if name not in empty or name == chosen]
     position = f" {names.index(chosen) + 1}/{len(names)}" if len(names) > 1 else ""
-    room = max(LEAST_NAME, width - len(key) - len(position))
+    room = max(MIN_NAME, width - len(key) - len(position))
     title = fit_middle(dict(group.panels)[chosen], room).rstrip()
     return Text(key, "bold").append_text(_link(title + position, chosen, "reverse bold"))
 

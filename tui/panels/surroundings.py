@@ -23,10 +23,10 @@ from ..steps import step_marks
 from ..times import TimeWriter
 from .fields import Field, jump_to
 
-MOST = 100
+MAX = 100
 """Slices that are listed, the innermost ones; deeper stacks say how many more there are."""
 TIME_CELLS = 12
-LEAST_NAME = 6
+MIN_NAME = 6
 
 
 class Entry(NamedTuple):
@@ -55,7 +55,7 @@ def around_of(trace: Trace, detail: SliceDetail, links: list[Link]) -> Around:
     if len(links) > 1 and links[0].role == "kernel" and (launch := trace.find(links[1].id)) is not None:
         position, what = trace.position(*launch), f"around its {links[1].role}"
     positions = trace.enclosing(source, position)
-    nearest = trace.slices(source, positions[:MOST])
+    nearest = trace.slices(source, positions[:MAX])
     times = nearest.durations.tolist(), nearest.self_times.tolist()
     entries = tuple(
         Entry(short_name(name), total, own, jump_to(identity))
@@ -70,7 +70,7 @@ def around_lines(around: Around, width: int, label: Style, jump: Style) -> list[
         return []
     title = f"{around.what}, innermost first"
     longest = max(cell_len(title), *(cell_len(entry.name) for entry in around.entries))
-    room = max(LEAST_NAME, min(longest, width - 2 * TIME_CELLS))
+    room = max(MIN_NAME, min(longest, width - 2 * TIME_CELLS))
     lines = [Text(fit(title, room), label + Style(underline=True), no_wrap=True, end="")]
     lines[0].append("total".rjust(TIME_CELLS) + "self".rjust(TIME_CELLS))
     for entry in around.entries:

@@ -35,7 +35,7 @@ COLOURED = ("name", "category", "op", "kernel")
 """Columns before whose values the colour of the row's slice stands."""
 BAR_WIDTH = 12
 """Cells of a column with bars at least."""
-LEAST_NAME = 28
+MIN_NAME = 28
 TEXT_WIDTH = 18
 """Cells of any other column of text at most."""
 MEASURED = 1000
@@ -170,7 +170,7 @@ def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> Colu
     if text:
         values = table.data[column.key][:MEASURED]
         longest = max((len(text_in_cell(table, column, value)) for value in values), default=0)
-        least = max(least, min(LEAST_NAME if wide else TEXT_WIDTH, longest))
+        least = max(least, min(MIN_NAME if wide else TEXT_WIDTH, longest))
     elif len(table) <= FEW:
         written = (written_in(table, column, table.value(row, column.key)) for row in range(len(table)))
         least = max(least, max(map(len, written), default=0))

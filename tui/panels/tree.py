@@ -29,7 +29,7 @@ TALL_FROM = 16
 """Lines from which on they stand one below the other; in less room one takes the other's place."""
 NAME_SHARE = 40
 """Percent of the line above them that the chosen call's name gets."""
-MOST_INDENT = 24
+MAX_INDENT = 24
 """Cells by which names in the table are moved to the right at most."""
 
 
@@ -228,7 +228,7 @@ def _columns(tree: DrawnTree, first: int, behind: int) -> list[ColumnView]:
     top = int(depths[first]) if first < behind else 0
 
     def name(row: int) -> str:
-        return " " * min(int(depths[row + first]) - top, MOST_INDENT) + tree.labels[row + first]
+        return " " * min(int(depths[row + first]) - top, MAX_INDENT) + tree.labels[row + first]
 
     numbers = columns_of(replace(tree.table, columns=tree.table.columns[1:]), "total_ns")
     return [

@@ -89,7 +89,7 @@ class PickScreen(AnswerScreen[int | None]):
         self.dismiss(event.row)
 
 
-LONGEST = 200_000
+MAX_LENGTH = 200_000
 """Characters that are shown; all are copied."""
 
 
@@ -111,9 +111,9 @@ class CopiedText(AnswerScreen[None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        lines = [safe(line) for line in self._text[:LONGEST].split("\n")]
-        if len(self._text) > LONGEST:
-            lines.append(f"… {len(self._text) - LONGEST:,} more characters were copied but are not shown")
+        lines = [safe(line) for line in self._text[:MAX_LENGTH].split("\n")]
+        if len(self._text) > MAX_LENGTH:
+            lines.append(f"… {len(self._text) - MAX_LENGTH:,} more characters were copied but are not shown")
         with VerticalScroll() as frame:
             frame.border_title = self._heading
             frame.border_subtitle = "Esc closes"

@@ -113,7 +113,7 @@ class FilesScreen(Screen[None]):
 
 BAR_CELLS = 16
 WIDEST_TITLE = 40
-LEAST_TITLE = 12
+MIN_TITLE = 12
 
 
 def header_pieces(
@@ -128,7 +128,7 @@ def header_pieces(
     failed, count = len(gathering.failed), len(gathering.members)
     what = "ranks" if all(member.rank is not None for member in gathering.members) else "files"
     there = f"{format_count(len(gathering.ready))} of {format_count(count)} {what}"
-    name = fit_middle(safe(title), max(LEAST_TITLE, width // 4), glyphs().ellipsis).rstrip()
+    name = fit_middle(safe(title), max(MIN_TITLE, width // 4), glyphs().ellipsis).rstrip()
     return (
         Text(f" {name}", "bold"),
         *([Text(f" {there} ", "bold reverse")] if count > 1 else []),

@@ -33,8 +33,8 @@ USED_SHOWN = 8
 """Commands that are listed first where the most used come first."""
 TITLE_SHARE = 0.3
 """How much of the width names of commands take."""
-MOST_TITLE = 34
-LEAST_TEXT = 20
+MAX_TITLE = 34
+MIN_TEXT = 20
 SCROLL_BAR = 1
 IN_TITLE, IN_WORDS, IN_HELP = 4.0, 2.0, 1.0
 AT_START = 1.5
@@ -210,8 +210,8 @@ class HelpScreen(AnswerScreen[str | None]):
         table = self.query_one(VirtualTable)
         rows = listed(self._all, self.query_one(Input).value, self._used, self._pane)
         keys = max(len("Keys"), *(len(row.keys) for row in rows)) if rows else len("Keys")
-        title = min(MOST_TITLE, round(table.size.width * TITLE_SHARE)) or MOST_TITLE
-        text = max(LEAST_TEXT, table.size.width - SCROLL_BAR - title - keys - 2 * GAP)
+        title = min(MAX_TITLE, round(table.size.width * TITLE_SHARE)) or MAX_TITLE
+        text = max(MIN_TEXT, table.size.width - SCROLL_BAR - title - keys - 2 * GAP)
         self._rows = rows = wrapped(rows, title, text)
 
         def style(row: int) -> str:

@@ -66,9 +66,9 @@ class SourceScreen(AnswerScreen[None]):
 
 LARGEST = 8 << 20
 """Larger files are not shown."""
-MOST_TEXT = 1 << 16
+MAX_TEXT = 1 << 16
 """Characters of an argument that are looked through."""
-MOST_LINES = 200
+MAX_LINES = 200
 
 _PATTERNS: Final = (
     re.compile(r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)'),  # a traceback
@@ -90,15 +90,15 @@ def source_lines_in(texts: Iterable[str]) -> list[SourceLine]:
     """Return the lines that these texts name, in order, each once."""
     lines: dict[SourceLine, None] = {}
     for whole in texts:
-        text = whole[:MOST_TEXT]
+        text = whole[:MAX_TEXT]
         for pattern in _PATTERNS:
             for match in pattern.finditer(text):
                 lines[SourceLine(match["path"].strip(), whole_number(match["line"][:9]))] = None
         if not lines and len(text) < 4096 and _FILE.fullmatch(text.strip()):
             lines[SourceLine(text.strip(), 1)] = None
-        if len(lines) >= MOST_LINES:
+        if len(lines) >= MAX_LINES:
             break
-    return list(lines)[:MOST_LINES]
+    return list(lines)[:MAX_LINES]
 
 
 def texts_in(arguments: Mapping[str, Any]) -> list[str]:
@@ -106,7 +106,7 @@ def texts_in(arguments: Mapping[str, Any]) -> list[str]:
     texts: list[str] = []
     for value in arguments.values():
         values: Sequence[Any] = value if isinstance(value, list) else (value,)
-        texts.extend(entry for entry in values[:MOST_LINES] if isinstance(entry, str))
+        texts.extend(entry for entry in values[:MAX_LINES] if isinstance(entry, str))
     return texts
 
 

@@ -43,7 +43,7 @@ TAKEN_WITHIN_S: Final = 3.0
 LOOK_AT_WRITES_S: Final = 0.001
 INTERRUPTED: Final = "\x18\x1b[0m\x1b[?2026l"
 """Ends a sequence and a frame that were cut off."""
-MOST_UNWRITTEN: Final = 10
+MAX_UNWRITTEN: Final = 10
 """Writes that may wait for a terminal that takes none: textual lets 30 wait, and then stands still."""
 SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a program."""
@@ -97,7 +97,7 @@ class TerminalDriver(OpenDriver):
     @property
     def is_stalled(self) -> bool:
         """Whether the terminal takes nothing at present: a frame more would only wait in memory."""
-        return self._writes - self._output.writes > MOST_UNWRITTEN
+        return self._writes - self._output.writes > MAX_UNWRITTEN
 
     def forget(self) -> None:
         """Take nothing of what the terminal shows for known: something else may have written on it."""
@@ -268,7 +268,7 @@ class Output:
 
 UNANSWERED: Final = 2
 """Frames that may be under way: one being drawn, one on the line."""
-MOST_UNANSWERED: Final = 4
+MAX_UNANSWERED: Final = 4
 """The same on a long line that carries them all: while none has waited behind another."""
 UNHINDERED: Final = 1.5
 """An answer that took so many times the shortest time at most has waited for nothing but the way."""
@@ -315,7 +315,7 @@ class Pace:
                 took = monotonic() - self._questions.popleft()
                 self._shortest = min(self._shortest, took)
                 unhindered = took <= UNHINDERED * self._shortest
-                self._allowed = MOST_UNANSWERED if unhindered else UNANSWERED
+                self._allowed = MAX_UNANSWERED if unhindered else UNANSWERED
             self._answers, self._given_up = True, False
             self._changed.notify_all()
 

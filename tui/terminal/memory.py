@@ -26,7 +26,7 @@ LATEST_S = 10.0
 """So long a rest is waited for."""
 ARENA_MAX = -8
 """What glibc's malloc.h calls the parameter for the number of heaps."""
-MOST_REMEMBERED = 4096
+MAX_REMEMBERED = 4096
 """Results of drawing that are remembered, before all are forgotten: drawing them anew takes milliseconds."""
 
 
@@ -55,7 +55,7 @@ class MemoryTrimmer:
         at_rest = worked - self._worked < AT_REST * LOOK_EVERY_S
         self._worked = worked
         if worked - self._worked_at_trim > WORTH_S and (at_rest or now - self._trimmed > LATEST_S):
-            forget_results(MOST_REMEMBERED)
+            forget_results(MAX_REMEMBERED)
             gc.collect()
             self._trim()
             self._worked = self._worked_at_trim = process_time()

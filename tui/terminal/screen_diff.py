@@ -33,7 +33,7 @@ WORTH_A_MOVE: Final = 4
 """So many cells that stay as they are cost no less when written again than a move over them."""
 COLOUR_BYTES, MOVE_BYTES, RETURN_BYTES = 18, 4, 8
 """What a change of colour takes, a move on a line to the right, and one to anywhere."""
-MOST_CHANGES: Final = 1024
+MAX_CHANGES: Final = 1024
 """Pairs of styles whose change is remembered: a colour per share of time and per look makes many."""
 UTF_32: Final = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 BLANK: Final = ord(" ")
@@ -81,7 +81,7 @@ class ScreenDiff:
         self._numbers: dict[CellStyle, int] = {}
         self._of_text: dict[str, int] = {}  # styles by what stands in `CSI … m`
         self._blanks: list[int] = []  # per style the one of a blank
-        self._change = lru_cache(maxsize=MOST_CHANGES)(self._new_change)
+        self._change = lru_cache(maxsize=MAX_CHANGES)(self._new_change)
         self._plain = self._number(PLAIN)
 
     def forget(self) -> None:

@@ -26,7 +26,7 @@ from tracelane.core.base.private import (
     read_sealed_json,
     write_sealed_json,
 )
-from tracelane.core.export.marks import MOST_BYTES, shelf_of
+from tracelane.core.export.marks import MAX_BYTES, shelf_of
 from tracelane.core.index.version import DERIVED
 
 from ..session_log import SessionLog, default_log
@@ -41,7 +41,7 @@ TELLING = ("TERM", "COLORTERM", "NO_COLOR", "TRACELANE_EIGHTHS", "TZ")
 """Variables of the environment that say how a picture looks."""
 SSH = ("SSH_CONNECTION", "SSH_TTY")
 """Those that say so by being set: what they say is another for each connection."""
-LONGEST = 1 << 20
+MAX_LENGTH = 1 << 20
 """Characters of a picture that is kept: three of 200x50 had 30,000 to 148,000."""
 
 
@@ -102,7 +102,7 @@ class LastPicture(NamedTuple):
 
     def write(self, picture: str) -> None:
         """Keep a picture, or none, in place of the one before; a failure only costs time, the next time."""
-        if len(picture) <= LONGEST:
+        if len(picture) <= MAX_LENGTH:
             with suppress(OSError):
                 write_sealed_json(self.path, (self.subject, picture))
 
@@ -125,7 +125,7 @@ def last_picture(
     for read, path in reads:
         data = b""
         with suppress(OSError):
-            data = b"" if path is None else read(path, MOST_BYTES)
+            data = b"" if path is None else read(path, MAX_BYTES)
         digest.update(b"%d:" % len(data) + data)
     return LastPicture(folder / DERIVED / NAME, digest.hexdigest())
 

@@ -14,11 +14,11 @@ from tracelane.core.query.launches import Launched
 from tracelane.core.query.lookup import SliceList
 
 MODULE = "nn.Module: "
-MOST_NAMES = 8
+MAX_NAMES = 8
 """The most names of kernels that are listed; the rest is counted."""
-LONGEST_NAME = 60
+MAX_NAME_LENGTH = 60
 """Characters of a name within a list of them."""
-MOST_POSITIONS = 5
+MAX_POSITIONS = 5
 """The most positions of a graph that are listed: those whose durations differ most."""
 NOT_SAID = "the trace does not say what launched this: no flow, no correlation, no External id leads there"
 
@@ -63,10 +63,10 @@ def launched_text(chains: SourceChains, zero: int, position: int) -> str:
         by_name[name] += 1
         times[name] += duration
     names_text = [
-        f"{by_name[name]} × {_short(name)} {format_ns(time)}" for name, time in times.most_common(MOST_NAMES)
+        f"{by_name[name]} × {_short(name)} {format_ns(time)}" for name, time in times.most_common(MAX_NAMES)
     ]
-    if len(times) > MOST_NAMES:
-        names_text.append(f"{format_count(len(times) - MOST_NAMES)} more names")
+    if len(times) > MAX_NAMES:
+        names_text.append(f"{format_count(len(times) - MAX_NAMES)} more names")
     calls = "one launch" if launched.launches == 1 else f"{format_count(launched.launches)} launches"
     lines += [f"launches {_amount(launched)}: {', '.join(names_text)}", f"by {calls}, {_shape(launched)}"]
     return "\n".join([*lines, *_replays(chains, position)])
@@ -81,7 +81,7 @@ def _replays(chains: SourceChains, launch: int) -> list[str]:
     position = f"{format_count(replays.this + 1)} of {format_count(len(totals))}"
     lines = [f"replay {position} of the same kernels: {_range(totals, replays.this)}"]
     spread = replays.spread
-    for column in sorted(range(len(spread)), key=lambda at: (-int(spread[at]), at))[:MOST_POSITIONS]:
+    for column in sorted(range(len(spread)), key=lambda at: (-int(spread[at]), at))[:MAX_POSITIONS]:
         if spread[column]:
             name = chains.slices([replays.kernels[replays.this, column]]).names[0]
             times = _range(replays.durations[:, column], replays.this)
@@ -97,7 +97,7 @@ def _range(times: I64, this: int) -> str:
 
 def _short(name: str) -> str:
     text = safe(short_name(name))
-    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+    return text if len(text) <= MAX_NAME_LENGTH else text[: MAX_NAME_LENGTH - 1] + "…"
 
 
 def _amount(launched: Launched) -> str:

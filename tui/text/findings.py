@@ -15,13 +15,13 @@ from tracelane.core.tables.frame.table import Tables
 from tracelane.tui.text.table import TableStyle, table_text
 
 INDENT = "   "
-LEAST_WIDTH = 40
+MIN_WIDTH = 40
 FAR_NS = 3600 * 10**9
 
 
 def findings_text(findings: Findings, width: int, origin: int) -> str:
     """Return all findings as text of at most `width` columns; evidence stands at +time since the origin."""
-    width = max(width, LEAST_WIDTH)
+    width = max(width, MIN_WIDTH)
     lines = [safe(f"Findings: {findings.scope}")]
     if not findings.findings:
         lines.append("nothing found")
@@ -71,7 +71,7 @@ def place_text(start: int, origin: int) -> str:
 
 def doctor_text(tables: Tables, width: int, order: I64 | None = None, limit: int | None = None) -> str:
     """Return all findings as text of at most `width` columns, the sum of the events, the devices' clocks."""
-    width = max(width, LEAST_WIDTH)
+    width = max(width, MIN_WIDTH)
     table = tables.main
     lines = [safe(f"Doctor: {tables.scope}")]
     for row in table.rows(order, limit):

@@ -27,8 +27,8 @@ from ..session import Session
 from ..steps import step_marks
 
 SIZE = (120, 40)
-LEAST_WIDTH = 20
-LEAST_HEIGHT = 4
+MIN_WIDTH = 20
+MIN_HEIGHT = 4
 LOW = 8
 """Lower pictures spend one line on the ruler."""
 
@@ -48,7 +48,7 @@ def picture(
     it is plain text: brackets and textures tell slices apart. `depth` defaults to truecolor.
     `seen` draws the lanes as a viewer with this reader shows them, folded and marked as they are there.
     """
-    width, height = max(LEAST_WIDTH, size[0]), max(LEAST_HEIGHT, size[1])
+    width, height = max(MIN_WIDTH, size[0]), max(MIN_HEIGHT, size[1])
     titles = title_cells(width)
     used = (depth or Depth.TRUECOLOR) if colour else Depth.NONE
     look = LineContext(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)

@@ -15,11 +15,11 @@ from tracelane.core.tables.frame.schema import Column
 from tracelane.core.tables.frame.table import Table
 
 GAP = 2
-LEAST = 12
+MIN = 12
 """The least cells of a text column."""
 NAME_SHARE = 0.45
 """Part of the width that the first text column gets before columns of numbers do."""
-LEAST_COLUMNS = 4
+MIN_COLUMNS = 4
 """This many columns are always drawn."""
 ELLIPSIS = "…"
 BAR = 8
@@ -126,7 +126,7 @@ def _fitted(table: Table, sizes: list[int], width: int, sort: str) -> tuple[list
     """Return widths that fit and the positions of the columns that are drawn.
 
     What matters least (`by_priority`) gives way until the first text has what it
-    needs or NAME_SHARE of the width. Then the widest text columns are narrowed, none below LEAST.
+    needs or NAME_SHARE of the width. Then the widest text columns are narrowed, none below MIN.
     """
     columns = table.drawn_columns
     sizes, positions = list(sizes), list(range(len(columns)))
@@ -137,16 +137,16 @@ def _fitted(table: Table, sizes: list[int], width: int, sort: str) -> tuple[list
 
     if texts:
         name = texts[0]
-        spare = max(0, sizes[name] - max(LEAST, int(NAME_SHARE * width)))
+        spare = max(0, sizes[name] - max(MIN, int(NAME_SHARE * width)))
         for position in reversed(by_priority(table, sort)[1:]):
-            if excess() <= spare or len(positions) <= LEAST_COLUMNS:
+            if excess() <= spare or len(positions) <= MIN_COLUMNS:
                 break
             positions.remove(position)
     texts = [position for position in texts if position in positions]
     too_wide = excess()
     while too_wide > 0 and texts:
         widest = max(texts, key=sizes.__getitem__)
-        if sizes[widest] <= LEAST:
+        if sizes[widest] <= MIN:
             break
         sizes[widest] -= 1
         too_wide -= 1

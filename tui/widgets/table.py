@@ -32,7 +32,7 @@ GAP = 2
 SWATCH = "▌"
 MARKS = 3
 """Cells for the marks that tell of columns which there is no room for."""
-LEAST_OPEN = 4
+MIN_OPEN = 4
 """Cells that a column of no fixed width gets at least."""
 
 
@@ -123,7 +123,7 @@ class VirtualTable(ScrollView, can_focus=True):
         id: str | None = None,
         classes: str | None = None,
         empty: str = "nothing here",
-        least: int = LEAST_OPEN,
+        least: int = MIN_OPEN,
     ) -> None:
         """Make an empty table; `empty` is shown instead of rows; open columns get `least` cells or more."""
         super().__init__(id=id, classes=classes)

@@ -29,7 +29,7 @@ Need: TypeAlias = Literal["device", "host", "all"]
 ALIKE = 0.02
 """Two sides lack the same where the shares that they lack differ by no more; of files that are cut off where
 so do the numbers of their events."""
-LEAST_UNREAD = 0.001
+MIN_UNREAD = 0.001
 """A smaller share of unreadable events changes no sum by what could be taken for a gain."""
 CANNOT: Final = "cannot be compared"
 """What is said in place of a verdict."""
@@ -113,7 +113,7 @@ def recorded_in(losses: Iterable[Loss], files: int, devices: int | None) -> Reco
     lacks = tuple(
         Lack(trouble, need, missing, total, _text(trouble, missing, total, files))
         for (trouble, need), (missing, total) in counts.items()
-        if trouble != "unreadable" or missing > LEAST_UNREAD * total
+        if trouble != "unreadable" or missing > MIN_UNREAD * total
     )
     return Recorded(lacks, devices)
 

@@ -12,7 +12,7 @@ medians, because single steps are often far off (a first step, a garbage collect
 
     change = median(now) - median(before)
     error  = sqrt(s_before² / n_before + s_now² / n_now),  s = 1.4826 * MAD * 1.2533
-    beyond the noise: |change| > LIMIT * error, with n >= LEAST on both sides
+    beyond the noise: |change| > LIMIT * error, with n >= MIN on both sides
 
 MAD is the median distance from the median; times 1.4826 it is the standard deviation of normal values, and
 1.2533 (the square root of pi / 2) is how much wider the median of such values scatters than their mean. Where
@@ -42,7 +42,7 @@ Verdict: TypeAlias = Literal[
     "slower", "faster", "higher", "lower", "within the noise", "noise unknown", "cannot be compared"
 ]
 
-LEAST = 3
+MIN = 3
 """The fewest values of a side from which its noise can be estimated."""
 LIMIT = 3.0
 UNKNOWN: Verdict = "noise unknown"
@@ -71,7 +71,7 @@ class Spread:
 
     @property
     def is_known(self) -> bool:
-        return self.count >= LEAST
+        return self.count >= MIN
 
     def error(self, deviation: float) -> float:
         """Return the standard error of the median, of a single one that of a value, if it scatters so."""

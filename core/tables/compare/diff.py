@@ -1,6 +1,6 @@
 """Runs compared: metrics and rows of a summary against those of earlier ones, and what of it is noise.
 
-Noise is what repeats: with at least LEAST earlier runs the same number of each run; else the same thing of
+Noise is what repeats: with at least MIN earlier runs the same number of each run; else the same thing of
 each step of both sides. The test is that of compare.py. A row of kernels, ops or modules is judged by its
 time in a step, a row of steps by that step's time against the scatter of all steps.
 """
@@ -23,7 +23,7 @@ from ..frame.table import ABSENT, Table
 from ..frame.table_rows import Values
 from .comparable import CANNOT, Need, needs_of, reasons_of
 from .compare import (
-    LEAST,
+    MIN,
     UNKNOWN,
     VERDICT,
     Comparison,
@@ -229,7 +229,7 @@ def _history(summaries: Sequence[Summary], name: str) -> Iterator[dict[str, Any]
             reason = "" if value is None else reasons_of([earlier[-1][0].side], run.side)[need]
             row |= {"verdict": CANNOT, "reason": reason or f"{run.title} lacks {name}"}
         elif metric is not None and value is not None and (past := [number for _, number in alike[-BEFORE:]]):
-            noise = compare_values(past, [value]) if len(past) >= LEAST else None
+            noise = compare_values(past, [value]) if len(past) >= MIN else None
             one = MetricChange(metric, median_number(past), noise, len(past) if noise else 0)
             row = {key: getattr(one, key) for key in row}
         if value is not None:
@@ -366,7 +366,7 @@ def _metric_noise(name: str, before: Summary, now: Summary) -> tuple[Comparison 
     that the metric is made of; None where that is not known.
     """
     past, present = _metric_values(before.members, name), _metric_values([now], name)
-    if len(past) >= LEAST and present:
+    if len(past) >= MIN and present:
         return compare_values(past, present), len(past)
     group, _, row = name.partition(".")
     if group in NAMED and f"{row.rpartition('.')[2]}_ns" == LEADING[NAMED[group]]:
@@ -383,9 +383,9 @@ def _metric_noise(name: str, before: Summary, now: Summary) -> tuple[Comparison 
 
 def _row_noise(name: str, before: Summary, now: Summary) -> RowNoise:
     """Return what compares what repeats of a row: its leading time in each earlier run, or in each step."""
-    by_runs, key = len(before.members) >= LEAST, judged_by(name, now.tables[name])
+    by_runs, key = len(before.members) >= MIN, judged_by(name, now.tables[name])
     if by_runs:
-        sides = _spreads_over_runs(name, before, key, LEAST), _spreads_over_runs(name, now, key, 1)
+        sides = _spreads_over_runs(name, before, key, MIN), _spreads_over_runs(name, now, key, 1)
     elif name == "steps":
         is_known = _have_steps((*before.members, now), key)
         sides = (_single_steps(before, key), _single_steps(now, key)) if is_known else (({}, None),) * 2

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64, MOST, sum_of
+from ...base.arrays import I64, MAX, sum_of
 from ...base.errors import UsageError
 from ...base.short_names import comparable_name, is_short_form
 from ...query.groups import Groups, Labels, concatenated, dense
@@ -333,7 +333,7 @@ class _CallTimes:
     def of_groups(cls, labels: Labels, codes: I64, durations: I64) -> _CallTimes:
         """Compute them of calls: the label's number and the duration (ns) of each; no label is without."""
         statistics = Groups(codes, len(labels)).statistics(durations)
-        most = np.nextafter(float(MOST), 0)  # the largest float that is an int64
+        most = np.nextafter(float(MAX), 0)  # the largest float that is an int64
         keys = [column.key for column in CALL_COLUMNS]
         return cls(labels, {key: np.minimum(np.rint(statistics[key]), most).astype(np.int64) for key in keys})
 
@@ -381,8 +381,8 @@ class _StepTimes(NamedTuple):
             spreads.append(spread_of(values) if values else Spread(0, 0.0, 0.0))
         columns = (
             [spread.count for spread in spreads],
-            [min(round(spread.median), MOST) for spread in spreads],
-            [min(round(spread.deviation), MOST) for spread in spreads],
+            [min(round(spread.median), MAX) for spread in spreads],
+            [min(round(spread.deviation), MAX) for spread in spreads],
         )
         return {column.key: np.array(values, np.int64) for column, values in zip(SPREAD_COLUMNS, columns)}
 

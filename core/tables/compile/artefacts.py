@@ -23,16 +23,16 @@ from ...base.numbers import json_value, whole_number
 from ...base.private import stays_in
 from ...base.units import count_of
 
-MOST_FILES, DEEPEST = 5000, 6
-MOST_ENTRIES = 20_000
+MAX_FILES, DEEPEST = 5000, 6
+MAX_ENTRIES = 20_000
 """How many entries of folders are looked at."""
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Links that are named in a note."""
 HEAD = 64 << 10
 """Bytes in which a log shows that a compiler wrote it."""
 LARGEST = 64 << 20
 """Bytes; larger files are left out, with a note. Logs may be longer: they are read line by line."""
-LONGEST_LINE = 16 << 20
+MAX_LINE_LENGTH = 16 << 20
 SOURCE = re.compile(r'File "([^"\n]{1,4096})", line (\d+), in ([^\n]{1,512})\n[ \t]*([^\n]*)')
 COMMENT = re.compile(r"\s*# File: ([^\n]{1,4096}):(\d+) in ([^\n,]{1,512}), code: ([^\n]*)")
 NODE = re.compile(r"\s*(\w+)(?:: \"[^\"\n]*\")? = ")
@@ -165,18 +165,18 @@ def read_artefacts(folder: str, traces: Iterable[str]) -> Artefacts:
         for file in _files(root) if folder else _near(root):
             (files if stays_in(file, root) else outside).append(file)
     if outside:
-        names = ", ".join(file.name for file in outside[:MOST_NAMED])
+        names = ", ".join(file.name for file in outside[:MAX_NAMED])
         count = count_of(len(outside), "link")
         result.notes.append(f"not followed: {count} that lead{'s' * (len(outside) == 1)} elsewhere ({names})")
-    if len(files) > MOST_FILES:
-        result.notes.append(f"{len(files) - MOST_FILES:,} more files of a compiler were not read")
+    if len(files) > MAX_FILES:
+        result.notes.append(f"{len(files) - MAX_FILES:,} more files of a compiler were not read")
     runs = {part for file in files for part in file.parts if RUN.match(part)}
     if len(runs) > 1:
         result.notes.append(
             f"{len(runs)} runs of a compiler are read together: a kernel has the lines of all that name it"
         )
     lines_of: dict[Path, dict[str, CodeLine]] = {}
-    for file in sorted(files, key=lambda one: (one.name.startswith("inductor_prov"), str(one)))[:MOST_FILES]:
+    for file in sorted(files, key=lambda one: (one.name.startswith("inductor_prov"), str(one)))[:MAX_FILES]:
         try:
             _take_file(file, result, lines_of.setdefault(file.parent, {}))
         except (OSError, UnreadableError) as error:
@@ -197,9 +197,9 @@ def _near(folder: Path) -> Iterator[Path]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield a file, or the artefacts in a folder and below it, of the first MOST_ENTRIES entries."""
+    """Yield a file, or the artefacts in a folder and below it, of the first MAX_ENTRIES entries."""
     todo, entries = [(folder, 0)], 0
-    while todo and entries < MOST_ENTRIES:
+    while todo and entries < MAX_ENTRIES:
         at, depth = todo.pop()
         if not at.is_dir():
             yield at
@@ -236,7 +236,7 @@ def _take_file(file: Path, result: Artefacts, lines_of: dict[str, CodeLine]) -> 
         is_log = any(STRUCTURED.match(line) or LOGGED.match(line) for line in head.splitlines())
         if is_log and not kind and file.suffix != ".json":
             stream.seek(0)
-            lines = iter(partial(stream.readline, LONGEST_LINE), "")
+            lines = iter(partial(stream.readline, MAX_LINE_LENGTH), "")
             for logged in _entries_of_log(line.rstrip("\n") for line in lines):
                 _take(logged, str(file), result, {})
             return

@@ -52,9 +52,9 @@ PHASES = (
 """Names of slices that are one phase, and the stamp at which it begins; it ends at the next."""
 RECEIVES = re.compile(r"\bSenRdmaRec")
 WRAP = 1 << 32
-LEAST_SLICES, ALIKE_SHARE, ALIKE_MHZ = 3, 0.5, 0.05
+MIN_SLICES, ALIKE_SHARE, ALIKE_MHZ = 3, 0.5, 0.05
 """So many slices must tell the clock, and this share of them within this part of the median."""
-VOLTS, LSB, MOST_WATTS = 12, 512, 100
+VOLTS, LSB, MAX_WATTS = 12, 512, 100
 """What no card draws is a broken stamp; the analyzer has the same limit."""
 
 
@@ -95,7 +95,7 @@ class FlexStamps:
         cycles = self.phase_cycles
         known = (cycles > 0) & (self.durations > 0)
         speeds = cycles[known] * 1000 / self.durations[known]
-        if len(speeds) < LEAST_SLICES:
+        if len(speeds) < MIN_SLICES:
             return None
         usual = float(np.median(speeds))
         near = np.count_nonzero(np.abs(speeds - usual) <= ALIKE_MHZ * usual)
@@ -126,7 +126,7 @@ class FlexStamps:
         rows = rows[np.argsort(moments[rows], kind="stable")]
         cycles, drawn = np.diff(done[rows]) % WRAP, np.diff(charge[rows]) % WRAP
         watts = VOLTS * drawn / LSB / np.maximum(1, cycles)
-        sound = (cycles > 0) & (cycles * MOST_WATTS * LSB / VOLTS < WRAP) & (watts < MOST_WATTS)
+        sound = (cycles > 0) & (cycles * MAX_WATTS * LSB / VOLTS < WRAP) & (watts < MAX_WATTS)
         return rows[1:][sound], moments[rows[1:]][sound], watts[sound]
 
 
@@ -166,7 +166,7 @@ LINE = re.compile(r"([-\w]+?)(?:-opCat\w+|-NA)?\s+(\d{1,12})\s*$")
 LEFT_OUT = re.compile(r"Precompute|-LxPreload|^Total$")
 EXECUTION = " Cmpt Exec"
 """What FLEX adds to the name of a kernel where it runs."""
-MOST_FILES, MOST_CYCLES, MOST_BYTES = 5000, 10**12, 16 << 20
+MAX_FILES, MAX_CYCLES, MAX_BYTES = 5000, 10**12, 16 << 20
 """More cycles of a call, a quarter of an hour, are no number of a compiler."""
 
 
@@ -253,14 +253,14 @@ def _of_log(path: Path) -> dict[str, set[int]]:
 def _of_folder(path: Path) -> IdealCycles:
     cycles: dict[str, set[int]] = {}
     notes = []
-    files = sorted(path.glob("inductor-spyre/*/perf/ideal_cycles.json"))[:MOST_FILES]
+    files = sorted(path.glob("inductor-spyre/*/perf/ideal_cycles.json"))[:MAX_FILES]
     for file in files:
         kernel = file.parent.parent.name
         try:
             if not stays_in(file, path):
                 raise ValueError("a link that leads out of the folder")
             with open(open_regular(file), "rb") as stream:
-                entries = json_value(stream.read(MOST_BYTES))
+                entries = json_value(stream.read(MAX_BYTES))
         except OSError as error:
             notes.append(f"ideal cycles of {kernel}: not read: {reason_of(error)}")
             continue
@@ -272,7 +272,7 @@ def _of_folder(path: Path) -> IdealCycles:
             for entry in (entries if isinstance(entries, list) else [entries])
             if isinstance(entry, dict)
             and type(entry.get("ideal_cycles")) is int
-            and 0 <= entry["ideal_cycles"] < MOST_CYCLES
+            and 0 <= entry["ideal_cycles"] < MAX_CYCLES
         ]
         whole = [number for category, number in numbers if category.upper() == "TOTAL"]
         if numbers:

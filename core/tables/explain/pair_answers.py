@@ -22,7 +22,7 @@ from ..frame.scope import Scope
 from ..frame.table import Table, Tables
 from ..steps.attribution import scope_of_step
 
-MOST_EVIDENCE = 8
+MAX_EVIDENCE = 8
 """The number of steps, the most changed first, that Enter walks through."""
 
 
@@ -59,7 +59,7 @@ class PairAnswers(JudgedAnswers):
         steps = self.pair.common_steps()
         deltas = steps.deltas
         total, of_a = sum_of(deltas), sum_of(steps.lengths[:, 0])
-        most = steps.most_changed[:MOST_EVIDENCE].tolist()
+        most = steps.most_changed[:MAX_EVIDENCE].tolist()
         is_whole = not steps.labels[0]
         many = f"{len(deltas):,} steps" if len(deltas) > 1 else steps.title(0)
         count = "without common steps, in all" if is_whole else f"in {many}"

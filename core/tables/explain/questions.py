@@ -21,11 +21,11 @@ from ..frame.scope import Scope
 from ..frame.table import Table, Tables
 from ..registry import BY_NAME
 
-MOST_CAUSES = 5
+MAX_CAUSES = 5
 """Causes that are listed; each with what it explains."""
 ROOM = {"causes": 3400, "trust": 1600, "answers": 5000}
 """Bytes that the rows of a table take at most as JSON: with columns and notes the whole stays below 8 KB."""
-LONGEST_TEXT = 220
+MAX_TEXT_LENGTH = 220
 ANSWER_ROWS = 3
 CAUSES = TableSchema(
     "causes",
@@ -274,7 +274,7 @@ def _causes(scope: Scope) -> Table:
     """Return the largest causes, each followed by what it explains."""
     losses = saved_findings(scope).losses
     roots = [one for one in losses if not one.caused_by]
-    largest = sorted(roots, key=lambda one: -one.claimed_ns)[:MOST_CAUSES]
+    largest = sorted(roots, key=lambda one: -one.claimed_ns)[:MAX_CAUSES]
     rows = [row for at, one in enumerate(largest, 1) for row in _with_effects(scope, one, losses, str(at))]
     notes = [
         f"the numbers are those of {_command(scope, 'findings')}",
@@ -323,8 +323,8 @@ def _command(scope: Scope, words: str) -> str:
 
 def _short(value: Any) -> Any:
     """Return a value, of a long text its beginning."""
-    if isinstance(value, str) and len(value) > LONGEST_TEXT:
-        return value[: LONGEST_TEXT - 1] + "…"
+    if isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
+        return value[: MAX_TEXT_LENGTH - 1] + "…"
     return value
 
 

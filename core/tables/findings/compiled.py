@@ -295,7 +295,7 @@ LOADING = re.compile(r"^(Lazy Function Loading|Runtime Triggered Module Loading|
 """What CUPTI records while a call loads code."""
 ASKS = re.compile(r"Occupancy|Func(Get|Set)|(Module|Library)Get(Function|Kernel)", re.IGNORECASE)
 """Calls about a kernel, which load it."""
-LEAST_NS = 10_000
+MIN_NS = 10_000
 """A call is not long below so many times this (ns), however short the others are."""
 EQUAL = 0.5
 """A stall that takes at least this share of an earlier one's time is one of the same kind."""
@@ -364,7 +364,7 @@ def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
     own = np.minimum(length, facts.held_up.covered(host.starts[rows], host.ends[rows]))
     names = Groups(host.name[rows], len(host.texts))
     median = np.where(names.counts > 1, names.quantiles(own, 0.5)[0], 0)
-    chosen = own >= limits["times"] * np.maximum(median[names.codes], LEAST_NS)
+    chosen = own >= limits["times"] * np.maximum(median[names.codes], MIN_NS)
     is_first = _is_first(facts, rows)
     chosen &= is_first & ~_comes_again(host.starts[rows], own, is_first)
     few = names.counts_where(chosen) <= np.maximum(limits["few_share"] * names.counts, 1)
@@ -395,7 +395,7 @@ def _first_collectives(facts: SourceFacts, limits: Limits, until: int) -> Frame:
     is_first = np.zeros(len(work), np.bool_)
     is_first[names.first()] = True
     median = names.quantiles(work.dur, 0.5)[0][names.codes]
-    is_long = work.dur >= limits["times"] * np.maximum(median, 10 * LEAST_NS)
+    is_long = work.dur >= limits["times"] * np.maximum(median, 10 * MIN_NS)
     return work[(is_first | (work.start < until)) & is_long & (names.counts[names.codes] >= FEW_RUNS)]
 
 

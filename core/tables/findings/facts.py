@@ -50,7 +50,7 @@ from .meanwhile import Activity, Meanwhile, first_launches, meanwhile
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
-LEAST_TRUSTED = 0.1
+MIN_TRUSTED = 0.1
 """Where less of the time than this can be trusted, nothing is said about the devices."""
 PAUSE_TIMES, PAUSES_ALIKE, PAUSES_DIFFER = 5, 20, 1.3
 """A pause between steps is far longer than usual from so many times the usual one on, and not far shorter
@@ -270,7 +270,7 @@ class SourceFacts:
     def has_devices(self) -> bool:
         """Whether the source has device work that can be judged: of most of the time."""
         whole = self.span[1] - self.span[0]
-        return bool(self.work.dur.any()) and whole - self._untrusted_ns > LEAST_TRUSTED * whole
+        return bool(self.work.dur.any()) and whole - self._untrusted_ns > MIN_TRUSTED * whole
 
     @property
     def _untrusted_ns(self) -> int:

@@ -184,7 +184,7 @@ def _slower_steps(text: str, facts: SourceFacts, steps: Steps, rows: I64, ns: fl
     return Observation(text, evidence, claim, min(round(ns) * len(rows), claim.length))
 
 
-MOST_FILES = 8
+MAX_FILES = 8
 """Of more files the step of each would have to be looked at."""
 UNITS = (1_000_000, 100_000, 10_000, 1000)
 """What is less, ns: the first of which a tenth of a name's time has as much."""
@@ -205,7 +205,7 @@ UNITS = (1_000_000, 100_000, 10_000, 1000)
 )
 def hangs_on(facts: SourceFacts, limits: Limits) -> Outcome:
     scope = _median_step(facts)
-    if scope is None or len(scope.trace.indexes) > MOST_FILES:
+    if scope is None or len(scope.trace.indexes) > MAX_FILES:
         return None
     path = critical_path(scope)
     gain = path.gain()

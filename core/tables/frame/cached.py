@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .table import Table
 
 STEP_SPANS = "step-spans"
-LEAST_SLICES = 1_000_000
+MIN_SLICES = 1_000_000
 """A smaller trace is analysed as quickly as a cached result is read."""
 COUNTING = ("base", "query", "trace", "tables")
 """The rooms of core whose code decides what a table holds; the index has its own format number."""
@@ -53,7 +53,7 @@ def cached_table(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
 def is_worth_caching(scope: Scope) -> bool:
     """Tell whether a scope is a whole trace, and a large one."""
     size = sum(len(index.column("slices.start")) for index in scope.trace.indexes)
-    return size >= LEAST_SLICES and is_whole(scope)
+    return size >= MIN_SLICES and is_whole(scope)
 
 
 def is_whole(scope: Scope) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.arrays import MOST, AnyArray, sum_of
+from ...base.arrays import MAX, AnyArray, sum_of
 from .frame import FrameGroups, Of, Words
 from .schema import Column, Property, SchemaFields, TableSchema, Unit, unit_by_end, words_of
 from .table import Table
@@ -47,7 +47,7 @@ def ratio_of(part: Ask, whole: Ask) -> Ask:
 
     def of(g: FrameGroups) -> Values:
         pairs = zip(np.asarray(part.of(g)).tolist(), np.asarray(whole.of(g)).tolist())
-        return np.array([a / b if b and a < MOST else np.nan for a, b in pairs], np.float64)
+        return np.array([a / b if b and a < MAX else np.nan for a, b in pairs], np.float64)
 
     return Ask(of)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
-from ...base.arrays import I64, LEAST, MOST, AnyArray
+from ...base.arrays import I64, MAX, MIN, AnyArray
 from ...base.colours import Picture
 from ...query.groups import Groups, Labels
 from . import frames
@@ -264,7 +264,7 @@ def _values(column: Column, values: list[Any]) -> Values:
     try:
         return np.array(values, np.int64)
     except OverflowError:  # sums of times that were clamped to 146 years
-        return np.array([min(max(value, LEAST), MOST) for value in values], np.int64)
+        return np.array([min(max(value, MIN), MAX) for value in values], np.int64)
 
 
 def _concatenated(tables: Sequence[Table], column: Column) -> Values:

@@ -20,7 +20,7 @@ from ..frame.schema import Column, TableSchema
 from ..frame.scope import Chunk, Scope
 from ..frame.table import Table, Tables
 
-MOST_ROWS = 200_000
+MAX_ROWS = 200_000
 """The most names that a table lists: those with the most time. A note counts the others."""
 
 RANGE = TableSchema(
@@ -194,13 +194,13 @@ def _as_table(scope: Scope, columns: dict[str, AnyArray]) -> Table:
     spent = sum_of(columns["self_ns"])
     slices = sum_of(columns["count"])
     order = np.argsort(-columns["self_ns"], kind="stable")
-    if len(order) > MOST_ROWS:
-        rest = order[MOST_ROWS:]
+    if len(order) > MAX_ROWS:
+        rest = order[MAX_ROWS:]
         notes.append(
             f"{len(rest):,} more names with {sum_of(columns['count'][rest]):,} slices are not listed: "
             "they took the least time"
         )
-    columns = {key: values[order[:MOST_ROWS]] for key, values in columns.items()}
+    columns = {key: values[order[:MAX_ROWS]] for key, values in columns.items()}
     facts = zip(*(columns[key].tolist() for key in ("source", "name", "category")))
     indexes = scope.trace.indexes
     texts = [(indexes[at].string(name), safe(indexes[at].categories[kind])) for at, name, kind in facts]

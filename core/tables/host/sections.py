@@ -39,9 +39,9 @@ LATENCY = re.compile(r"latency|duration|time|cycles", re.IGNORECASE)
 ESTIMATED = re.compile(r"(^|[^a-z])est(imated|\b|_)|predicted", re.IGNORECASE)
 MEASURED = re.compile(r"(^|[^a-z])meas(ured|\b|_)|actual", re.IGNORECASE)
 UNIT = re.compile(r"[(\[]([^()\[\]]+)[)\]]|_([munµ]?s|cycles)$", re.IGNORECASE)
-MOST_CALLS = 500_000
+MAX_CALLS = 500_000
 """Calls whose arguments are read for one table."""
-MOST_ARGUMENTS = 40
+MAX_ARGUMENTS = 40
 """Arguments that become columns: those that most calls have."""
 HOLDERS = "without the rows that hold the calls of others, which no sum counts twice"
 
@@ -62,7 +62,7 @@ def sections(scope: Scope, by: By = "both") -> Table:
     """Return a row per hyperfunction and hypersection, or one of both, in the order of the report's rows.
 
     A numeric argument's column holds its mean over the calls that have it. Raises UsageError for more calls
-    than MOST_CALLS.
+    than MAX_CALLS.
     """
     calls = _Calls(scope, by)
     groups, which = _grouped(calls, by)
@@ -106,10 +106,10 @@ class _Calls:
         if by == "hypersection":
             chunks = [chunk.take(~np.isin(chunk.lanes, self.holders)) for chunk in chunks]
         size = sum(map(len, chunks))
-        if size > MOST_CALLS:
+        if size > MAX_CALLS:
             raise UsageError(
                 f"reading the arguments of {format_count(size)} slices takes too long (at most "
-                f"{format_count(MOST_CALLS)}): narrow the scope by --lanes, --where or --from and --to"
+                f"{format_count(MAX_CALLS)}): narrow the scope by --lanes, --where or --from and --to"
             )
         none = np.empty(0, np.int64)
         sources = (np.full(len(chunk), chunk.source) for chunk in chunks)
@@ -196,7 +196,7 @@ def _grouped(calls: _Calls, by: By) -> tuple[list[tuple[str, ...]], I64]:
 
 def _arguments(calls: _Calls, which: I64, size: int) -> Iterator[tuple[Column, Values]]:
     """Yield a column per numeric argument; first estimated, measured latency and what one is of the other."""
-    usual = sorted(calls.numbers, key=lambda key: -len(calls.numbers[key][0]))[:MOST_ARGUMENTS]
+    usual = sorted(calls.numbers, key=lambda key: -len(calls.numbers[key][0]))[:MAX_ARGUMENTS]
     keys = [key for key in calls.numbers if key in set(usual)]
     latencies = [key for key in keys if LATENCY.search(key)]
     estimated = next((key for key in latencies if ESTIMATED.search(key)), None)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 TreeRoots: TypeAlias = Literal["all", "thread", "launch"]
 ROOT = -1
 OUTSIDE = -2
-MOST_ADDED = 1_000_000
+MAX_ADDED = 1_000_000
 """Callers are listed until so many nodes were looked at, five times those of large real traces: a chain of n
 has n²/2."""
 FROM_BOTTOM = ", from the bottom"
@@ -229,7 +229,7 @@ def bottom_up(tree: CallTree, leaves_only: bool = False, only: int | None = None
     cursor = start.copy()
     above = np.full(len(start), ROOT, np.int64)
     levels, added = 0, 0
-    while len(cursor) and added < MOST_ADDED:
+    while len(cursor) and added < MAX_ADDED:
         levels, added = levels + 1, added + len(cursor)
         nodes = _nodes_of(builder, above, tree.names[cursor])
         builder.add_nodes(nodes, tree, start, total)

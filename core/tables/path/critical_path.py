@@ -47,7 +47,7 @@ END, CALL_END, MARK, PAUSE_END, LAUNCHED, START = range(6)
 SCALE = re.compile(r"(.+)=(\d+(?:\.\d+)?)", re.DOTALL)
 
 
-MOST_TIMES = 1_000_000
+MAX_TIMES = 1_000_000
 """No slice is asked about that takes more times as long."""
 
 
@@ -56,8 +56,8 @@ def scale_of(text: str) -> tuple[str, float]:
     match = SCALE.fullmatch(text)
     if match is None:
         raise UsageError(f"--scale {text!r} is no NAME=FACTOR, as aten::mm=0.5")
-    if (factor := float(match[2])) > MOST_TIMES:
-        raise UsageError(f"--scale {match[1]}: the factor is {MOST_TIMES:,} at most")
+    if (factor := float(match[2])) > MAX_TIMES:
+        raise UsageError(f"--scale {match[1]}: the factor is {MAX_TIMES:,} at most")
     return match[1], factor
 
 

@@ -46,7 +46,7 @@ _WORD = re.compile(r"[a-z]+")
 _COORDINATE = re.compile(r"([A-Z]{2}) (\d+)")
 HOST_KEYS = ("host_name", "hostname")
 """What Kineto, and what others call the host in a trace's own keys."""
-MOST_RANKS = 1 << 20
+MAX_RANKS = 1 << 20
 """No world is larger; a greater number in a file is not believed."""
 UNKNOWN = "unknown"
 """The group of ranks whose files do not tell."""
@@ -184,7 +184,7 @@ def _united(groups: Iterable[Runs]) -> dict[int, Runs]:
 def process_groups(distributed: Mapping[str, Any], rank: int | None) -> tuple[ProcessGroup, ...]:
     """Return a rank's process groups by its trace's own keys; torch writes none for a group of all."""
     configured, world = distributed.get("pg_config"), distributed.get("world_size")
-    everyone = range(world) if type(world) is int and 0 < world <= MOST_RANKS else range(0)
+    everyone = range(world) if type(world) is int and 0 < world <= MAX_RANKS else range(0)
     groups = []
     for group in configured if isinstance(configured, list) else []:
         ranks = group.get("ranks") if isinstance(group, dict) else None

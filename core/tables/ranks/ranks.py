@@ -30,7 +30,7 @@ from ..steps.attribution import steps_at_times, steps_of_work
 from .rank_groups import host_of_source
 
 STAMPED = RankClock(0, 0)
-MOST_FILES = 16
+MAX_FILES = 16
 """The most files that are named below a table; those that the others wait for most come first."""
 
 
@@ -165,9 +165,9 @@ class Ranks:
             return notes
         said = [
             f"rank {one.rank} is {one.title if self.in_one_file else Path(one.path).name}"
-            for one in self.worst_first[:MOST_FILES]
+            for one in self.worst_first[:MAX_FILES]
         ]
-        more = ["…"] if len(self.ranks) > MOST_FILES else []
+        more = ["…"] if len(self.ranks) > MAX_FILES else []
         why = "the file does not say which rank a process is, so they are counted:"
         if not self.in_one_file:
             why = "no file says its rank, so they are counted by host and pid:"
