@@ -6,13 +6,14 @@ import gzip
 import json
 import random
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tracelane
-from tests.corpus import CASES, ROOT, files, for_files, needs
+from tests.corpus import CASES, ROOT, files, for_files, in_turn, needs
 from tests.events import Event, complete, metadata
 from tracelane.core.base.kineto import WORK
 from tracelane.core.tables.compare.comparable import Recorded, Side, needs_of, reasons_of
@@ -135,15 +136,17 @@ def takes_away(damage: str, events: Sequence[Event]) -> bool:
     return damage != "one_device_removed" or len(devices_of(events)) > 1
 
 
-def check_all(events: list[Event], more: Event, folder: Path, capsys: Capture) -> None:
+def check_all(
+    events: list[Event], more: Event, folder: Path, capsys: Capture, damages: Sequence[str] = (*DAMAGES,)
+) -> None:
     """Hold each damaged copy against the trace, and the trace against each."""
     before = written(folder, "before", text_of(events, more))
     summary = folder / "summary.json"
     assert main(["summary", before, "--json", "-o", str(summary)]) == OK
-    for name, damage in DAMAGES.items():
+    for name in damages:
         if not takes_away(name, events):
             continue
-        after = written(folder, name, damage(events, more))
+        after = written(folder, name, DAMAGES[name](events, more))
         is_there = main(["info", after]) == OK
         capsys.readouterr()
         for sides in ((before, after), (after, before), (str(summary), after)):
@@ -175,10 +178,12 @@ def test_a_loss_is_no_gain(name: str, tmp_path: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_a_loss_of_a_sample_is_no_gain(path: Path, tmp_path: Path, capsys: Capture) -> None:
-    """The same of the samples that were recorded with PyTorch."""
-    check_all(*read_json(path), tmp_path, capsys)
+@pytest.mark.parametrize(("path", "damages"), in_turn(SAMPLES, combinations(DAMAGES, 2), 1))
+def test_a_loss_of_a_sample_is_no_gain(
+    path: Path, damages: tuple[str, str], tmp_path: Path, capsys: Capture
+) -> None:
+    """The same of two losses of each sample that was recorded with PyTorch."""
+    check_all(*read_json(path), tmp_path, capsys, damages)
 
 
 @pytest.mark.slow

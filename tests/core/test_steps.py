@@ -645,6 +645,15 @@ def test_labels_that_come_again(tmp_path: Path) -> None:
     assert step_place(spans, "nth:4") == 4
 
 
+@pytest.mark.parametrize(
+    ("name", "label"), [("iter 17", "17"), ("iter 007", "7"), ("epoch 3 iter 4", "0"), ("all", "0")]
+)
+def test_a_single_step_is_called_by_the_one_number_that_it_has(name: str, label: str, tmp_path: Path) -> None:
+    """Of several numbers in the name of a step without others none is known to count steps."""
+    trace = opened(tmp_path, [*passes(1), host(0, 6000, name, "user_annotation")])
+    assert steps_of(trace, name).labels == (label,)
+
+
 def test_two_numbers_in_the_name(tmp_path: Path) -> None:
     """What differs from step to step is the label: epoch and iteration, but not the rank."""
     events = [*passes(4)]

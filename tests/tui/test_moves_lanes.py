@@ -417,11 +417,12 @@ def test_home_and_end_reach_outliers_the_second_time() -> None:
 
 
 def test_reset_twice_shows_outliers() -> None:
-    """Reset shows the bulk, again everything, again the bulk."""
+    """Reset shows the bulk, again everything, again the bulk, each time from the first lane on."""
     now = view.zoom_in(FAR, view.first_session(FAR, 100))
     spans = []
-    for _ in range(3):
-        now = view.reset(FAR, now)
+    for scroll in range(3):
+        now = view.reset(FAR, replace(now, scroll=scroll))
+        assert now.scroll == 0
         spans.append((now.viewport.start, now.viewport.end))
     assert spans == [FAR.opening_span, FAR.span, FAR.opening_span]
 
