@@ -110,6 +110,7 @@ def test_every_recipe_is_followed_here() -> None:
         "Add a form of tables",
         "Add a viewer command",
         "Add a dialect",
+        "Add a producer",
         "Add from a package of your own",
     }
 
@@ -221,6 +222,34 @@ def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
     path.write_text(json.dumps({"traceEvents": [labels, *events]}), encoding="utf-8")
     (row,) = _json(run, "launches", str(path))["launches"]
     assert row["name"] == "npuLaunch" and row["kernels"] == 1
+
+
+@pytest.mark.corpus
+@pytest.mark.slow
+def test_a_producer(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """Queues are the device's work, the lane of iterations gives the steps, a wait is no kernel."""
+    run = follow("Add a producer")
+    names = [
+        ("process_name", 0, "Example NPU"),
+        ("thread_name", 1, "Queue 1"),
+        ("thread_name", 2, "Iterations"),
+    ]
+    events = [
+        {"ph": "M", "name": kind, "pid": 5, "tid": tid, "args": {"name": text}} for kind, tid, text in names
+    ]
+    for at in (0, 100):
+        slices = (("gemm", 1, at, 40), ("wait_peer", 1, at + 40, 20), (f"iteration {at}", 2, at, 90))
+        events += [
+            {"ph": "X", "name": name, "pid": 5, "tid": tid, "ts": ts, "dur": dur}
+            for name, tid, ts, dur in slices
+        ]
+    path = tmp_path / "example.json"
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    (kernel,) = _json(run, "kernels", str(path))["kernels"]
+    assert (kernel["name"], kernel["total_ns"]) == ("gemm", 80_000)
+    assert len(_json(run, "steps", str(path))["steps"]) == 2
+    (state,) = _json(run, "breakdown", str(path))["states"]
+    assert (state["compute_ns"], state["collective_waiting_ns"]) == (80_000, 40_000)
 
 
 @pytest.mark.slow

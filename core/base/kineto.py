@@ -140,18 +140,18 @@ class SliceKind(StrEnum):
 
 COMMUNICATION = re.compile(
     r"[nr]ccl|hccl|\bhcom_|oneccl|sycl::ccl|msccl|gloo|hcoll|nvshmem|rocshmem|aiuComms|SenRdma"
-    r"|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem_|userbuffers"
+    r"|cross_device_reduce|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective-permute|multimem_|userbuffers"
     r"|(?<![a-z])(deep_ep|mori)(?![a-z])|(?<![a-z])mori_|barrier_on_stream"
-    r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)",
+    r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)|::(inter|intra)node\w*::\w",
     re.IGNORECASE,
 )
 """Names of device work that communicates: the libraries' own prefixes, the collectives that engines write."""
 COPYING = re.compile(
-    r"^(memcpy|dma|hipMemcpy)|^copy(host|device|buffer)"
+    r"^\[?(memcpy|dma|hipMemcpy)|^copy(host|device|buffer)"
     r"|\bdma[io]\b|rocclr_copy|^memory \(|AppendMemoryCopy|AppendImageCopy",
     re.IGNORECASE,
 )
-FILLING = re.compile(r"^(memset|hipMemset)|^fillBuffer|rocclr_fill|AppendMemoryFill", re.IGNORECASE)
+FILLING = re.compile(r"^\[?(memset|hipMemset)|^fillBuffer|rocclr_fill|AppendMemoryFill", re.IGNORECASE)
 """Names of device work that copies and fills memory."""
 HOST_COLLECTIVE = re.compile(r"(nccl|rccl|hccl|hcoll|gloo:|oneccl|spyreccl|c10d::|record_param_comms)", re.I)
 """How names of operators and annotations begin that start a collective or stand for one."""

@@ -50,6 +50,7 @@ class LaneRole(IntEnum):
     DEVICE = 1
     TELEMETRY = 2  # counters: of the trace, of logs, computed
     PROFILER = 3  # what the profiler notes about itself
+    DERIVED = 4  # what repeats or sums up other lanes: drawn, counted nowhere
 
 
 class RowKind(IntEnum):

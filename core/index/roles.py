@@ -9,7 +9,11 @@ these rules that tells:
    device's; if all are the host's (operators, runtime calls, Python frames) it is the host's, though its
    process may have a device's label, where profilers put thread 0; if all are overhead the profiler's;
 4. the process: slices without a category that tells are a device's where the process has a device's label
-   ("AIU 0"), or only a device and its number as its name ("GPU2"); of XLA's "/device:GPU:0" the streams are.
+   ("AIU 0"), or only a device and its number as its name ("GPU2");
+5. the shape of names, in files without any category or label: a lane nine tenths of whose slices are called
+   as compilers call kernels (`void f<…>(…)`) or as profilers call copies (`[MEMCPY] HtoD`) is a device's.
+
+Where the file's producer is known, what its row says of a lane comes before 2 to 5 (core/index/producers.py).
 
 Everything else is the host's.
 """
@@ -26,6 +30,7 @@ from ..base.arrays import U8, AnyArray, concatenated_ranges
 from ..base.kineto import GROUPS, RUNTIME, Categories, vendor_of
 from .flex import flex_work, is_flex
 from .format import LaneKind, LaneRole, RowKind
+from .producers import lane_signs, producer_of
 from .store import Index
 
 DEVICE = GROUPS["device"]
@@ -36,10 +41,15 @@ PROFILERS_OWN = frozenset({'"Spans"', '"Traces"'})
 """Pids, as JSON texts, under which Kineto files notes about itself."""
 KINDS = "GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS"
 LABEL = re.compile(rf"^\s*({KINDS})\b[ :#]*(\d+)?", re.IGNORECASE)
-NAME = re.compile(rf"^\s*(?:/device:(?=GPU))?({KINDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
-XLA_PROCESS, XLA_STREAM = "/device:", "Stream #"
-"""How XLA names the process of a device, and of its lanes those with work; others hold the same by step,
-module or source (xplane_schema.cc)."""
+NAME = re.compile(rf"^\s*(?:/device:(?=GPU|TPU))?({KINDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
+SHAPE = re.compile(
+    r"^(void |_Z)\w|^(ampere|sm\d\d|turing|volta|maxwell|hopper|nvjet|cutlass|triton)_\w|^Cijk_"
+    r"|^[nr]ccl\w*Kernel|<.*>\(.*\)|\[(MEMCPY|MEMSET)\]|^Mem(cpy|set) ?\(?(HtoD|DtoH|DtoD|PtoP|Device)",
+    re.IGNORECASE,
+)
+"""What compilers and profilers call device work, whoever wrote the file."""
+LOOKED_AT, SHAPED = 256, 0.9
+"""So many slices of a lane are looked at, and this share of them must have such a name."""
 KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "PRIVATEUSEONE"}
 """How categories begin -> what torch calls the devices; also those of ROCm begin with "cuda"."""
 
@@ -54,13 +64,16 @@ def lane_roles(index: Index) -> U8:
     else:
         labelled = [bool(device_label(index, labels) or NAME.match(name)) for _, name, labels in texts]
         in_labelled = np.array(labelled, np.bool_)[lanes["process"]]
-        of_xla = np.array([name.startswith(XLA_PROCESS) for _, name, _ in texts], np.bool_)[lanes["process"]]
-        for lane in np.flatnonzero(of_xla & in_labelled).tolist():
-            in_labelled[lane] = index.string(int(lanes["name"][lane])).startswith(XLA_STREAM)
         beyond_host = _lanes_holding(index, lambda category: category not in HOST)
         beyond_profiler = _lanes_holding(index, lambda category: category not in PROFILER)
         roles[(lanes["slices"] > 0) & ~beyond_profiler] = LaneRole.PROFILER
         roles[_lanes_holding(index, DEVICE.__contains__) | (beyond_host & in_labelled)] = LaneRole.DEVICE
+        producer = producer_of(index)
+        if producer is not None:
+            for number, sign in lane_signs(index, producer).items():
+                roles[number] = sign.role
+        elif not any(index.categories) and not any(labelled):
+            roles[[lane for lane in range(len(lanes)) if _is_shaped(index, lane)]] = LaneRole.DEVICE
     is_own = np.array([pid in PROFILERS_OWN and not name for pid, name, _ in texts], np.bool_)
     roles[is_own[lanes["process"]]] = LaneRole.PROFILER
     roles[lanes["kind"] == LaneKind.COUNTER] = LaneRole.TELEMETRY
@@ -76,6 +89,19 @@ def _lanes_holding(index: Index, is_one: Callable[[str], bool]) -> AnyArray:
     holding = np.zeros(len(index.lanes), np.bool_)
     holding[np.repeat(rows["lane"], counts)[mask[listed]]] = True
     return holding
+
+
+def _is_shaped(index: Index, lane: int) -> bool:
+    """Tell whether a lane's slices are named as device work is."""
+    first, count = int(index.lanes["first_row"][lane]), int(index.lanes["rows"][lane])
+    rows = index.rows[first : first + count]
+    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0)]
+    if not len(rows):
+        return False
+    names = index.column("slices.name")
+    begin, end = int(rows["first"][0]), int(rows["first"][0]) + int(rows["count"][0])
+    chosen = names[np.unique(np.linspace(begin, end - 1, LOOKED_AT).astype(np.int64))]
+    return sum(bool(SHAPE.search(text)) for text in index.strings(chosen)) >= SHAPED * len(chosen)
 
 
 def _lanes_of(index: Index, chosen: AnyArray) -> AnyArray:

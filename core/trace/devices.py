@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +14,7 @@ from ..base.arrays import AnyArray
 from ..base.numbers import whole_number
 from ..index.flex import is_flex
 from ..index.format import LaneRole, RowKind
+from ..index.producers import producer_of
 from ..index.roles import NAME, device_label, vendors
 from ..index.store import Index
 from ..query.views import Process, plain
@@ -44,8 +47,23 @@ def devices(trace: TraceLanes) -> tuple[Device, ...]:
         ran = (table["role"] == LaneRole.DEVICE) & (table["slices"] + table["unclosed"] > 0)
         lanes = tuple((process.lanes.start + np.flatnonzero(ran)).tolist())
         if lanes:
-            result.append(_device(index, process, lanes))
-    return tuple(result)
+            result.append((process, lanes))
+    return tuple(_joined(trace, result))
+
+
+def _joined(trace: TraceLanes, found: Sequence[tuple[Process, tuple[int, ...]]]) -> Iterator[Device]:
+    """Yield the devices, lanes that a producer writes in a process of their own with those of their device
+    where their file has just one: collectives of CANN, copies of rocprof.
+    """
+    for source, group in groupby(found, lambda one: one[0].source):
+        index, members = trace.indexes[source], list(group)
+        producer = producer_of(index)
+        joins = [producer is not None and bool(producer.joined.search(one.name)) for one, _ in members]
+        owners = [member for member, join in zip(members, joins) if not join]
+        if len(owners) == 1 and any(joins):
+            members = [(owners[0][0], tuple(sorted(lane for _, lanes in members for lane in lanes)))]
+        for process, lanes in members:
+            yield _device(index, process, lanes)
 
 
 def _device(index: Index, process: Process, lanes: tuple[int, ...]) -> Device:

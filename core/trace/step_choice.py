@@ -17,6 +17,7 @@ from ..base.kineto import GROUPS, HOST_EVENTS, StartedWork, started_work
 from ..base.numbers import whole_number
 from ..base.units import count_of
 from ..index.flex import is_flex, round_trips
+from ..index.producers import steps_lanes
 from ..index.store import SCAN_CHUNK, Index
 from ..query.lookup import category_mask, lane_offsets, lanes_of, processes_of, starts_of
 from ..query.steps import STEP_NAME, steps_of
@@ -136,6 +137,10 @@ def find_steps(
     if marked:
         positions = np.array([step.position for step in marked], np.int64)
         return _steps_at(trace, source, clocks, f"{STEP_NAME}N", "the profiler marked them", positions)
+    if lanes := steps_lanes(index):
+        titles = ", ".join(sorted({index.string(int(index.lanes["name"][lane])) for lane in lanes}))
+        positions = np.concatenate([_outer_row(index, lane) for lane in lanes])
+        return _steps_at(trace, source, clocks, f"lane {titles}", "the profiler wrote them", positions)
     texts = _texts(index)
     for what, pattern in KNOWN:
         named = _named(index, texts, partial(_is, pattern))
@@ -150,6 +155,12 @@ def find_steps(
         reason += f"; doubtful, as only {best.coverage:.0%} of the device's time is launched in them"
         reason += f"; next: --step-name {others[0].text}" if others and others[0].coverage else ""
     return _steps_at(trace, source, clocks, best.name, reason, best.positions, best.lengths)
+
+
+def _outer_row(index: Index, lane: int) -> I64:
+    """Return the positions of the outermost slices of a lane."""
+    row = index.rows[int(index.lanes["first_row"][lane])]
+    return np.arange(int(row["first"]), int(row["first"]) + int(row["count"]))
 
 
 def _by_name(index: Index, name: str) -> tuple[I64, I64 | None]:

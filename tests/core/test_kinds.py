@@ -334,7 +334,7 @@ def slice_of(category: str | None, pid: int = 1) -> Event:
         ([None], "GPU 2", "", DEVICE),
         ([None], "", "GPU2", DEVICE),
         ([None], "", "gpu:11", DEVICE),
-        ([None], "", "/device:TPU:3", HOST),  # whose ops lie in one another
+        ([None], "", "/device:TPU:3", LaneRole.DERIVED),  # a lane that is not called as its work is
         ([None], "", "/host:CPU", HOST),
         (["unheard of"], "XPU 1", "", DEVICE),
         ([None], "CPU", "", HOST),

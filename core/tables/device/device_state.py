@@ -35,7 +35,9 @@ from ...base.errors import UnreadableError
 from ...base.kineto import ANNOTATIONS
 from ...index.flex import is_flex
 from ...index.format import NONE
+from ...index.producers import waits
 from ...index.store import Index
+from ...query.groups import concatenated
 from ...query.lookup import promoted_of
 from ...trace.collectives import world_size
 from ...trace.devices import Device, devices
@@ -304,6 +306,10 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
     if is_flex(work.index) and len(received := _receiving(collectives)):
         waiting = waiting.union(received)
         moving, unsplit = moving.without(received), unsplit.without(received)
+    if len(waited := _waited(work, window)):
+        waited = waited.intersection(collectives.union()) if len(collectives) else waited
+        waiting = waiting.union(waited)
+        moving, unsplit = moving.without(waited), unsplit.without(waited)
     computing, copying = (work.union(work.is_type(name)) for name in ("compute", "memory"))
     layers = computing, moving, unsplit, copying, waiting
     edges, states = flattened(layers, window)
@@ -311,6 +317,18 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
     causes = _causes(work, edges, states)
     clipped = tuple(layer.clipped(*window) for layer in layers)
     return DeviceState(work.first_device, edges, states, causes, longest, clipped)
+
+
+def _waited(work: Frame, window: tuple[int, int]) -> Intervals:
+    """Return when tasks of a device that their producer calls waits lie on its lanes."""
+    names = waits(work.index)
+    if not len(names):
+        return EMPTY
+    device = work.first_device.device
+    scope = replace(work.scope, range=window, lanes=device.lanes, source=device.source, where=None, work=None)
+    chunks = [(chunk.starts, chunk.ends, np.isin(chunk.names, names)) for chunk in scope.chunks()]
+    starts, ends = (concatenated([one[at][one[2]] for one in chunks]) for at in (0, 1))
+    return merge(starts, ends)
 
 
 def _receiving(collectives: Frame) -> Intervals:

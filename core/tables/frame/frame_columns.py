@@ -13,6 +13,7 @@ from ...base.kineto import ANNOTATIONS, GROUPS, OPS, STEP, work_of_categories
 from ...base.short_names import comparable_name, short_names
 from ...index.flex import IN_NAMES, flex_work, is_flex, numbers_in_names
 from ...index.format import NONE
+from ...index.producers import parts_of_collectives
 from ...index.store import Index
 from ...query.args import argument_values
 from ...query.groups import concatenated, dense
@@ -270,7 +271,8 @@ def _gather(scope: Scope, device: Device) -> tuple[AnyArray, ...]:
     index = scope.trace.indexes[device.source]
     present = set().union(*(lane_categories(index, scope.trace.lanes[at].rows) for at in device.lanes))
     is_work = category_mask(index, work_of_categories(present))
-    no_work = np.empty(0, np.uint32) if scope.allocations else allocations_of(index)
+    allocations = np.empty(0, np.uint32) if scope.allocations else allocations_of(index)
+    no_work = np.concatenate([allocations, parts_of_collectives(index)])
     only = flex_work(index) if is_flex(index) else None
     parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():

@@ -29,7 +29,7 @@ import numpy as np
 from ...base.arrays import I64, AnyArray, add_at, added_upwards, sum_of
 from ...base.kineto import STEP
 from ...base.safe_text import safe
-from ...index.format import NONE
+from ...index.format import NONE, LaneRole
 from ...query.groups import Groups, Labels, concatenated
 from ..frame.frame import Frame
 from ..frame.frame_columns import work_of
@@ -381,12 +381,13 @@ def folded_lines(tables: Tables) -> Iterator[str]:
 
 
 def slices_by_lane(scope: Scope, everything: bool = False) -> Iterator[tuple[int, int, list[Chunk]]]:
-    """Yield (source, place of the lane, its slices in pieces); `everything`: also the profiler's own notes
-    and the annotations on devices' lanes.
+    """Yield (source, place of the lane, its slices in pieces); `everything`: also the profiler's own notes,
+    lanes that repeat others, and the annotations on devices' lanes.
 
     The slices of a lane follow each other in the chunks of a scope.
     """
-    aside = {lane.index for lane in scope.trace.lanes if lane.process.aside and not everything}
+    own_notes = (lane for lane in scope.trace.lanes if lane.process.aside or lane.role is LaneRole.DERIVED)
+    aside = set() if everything else {lane.index for lane in own_notes}
     source, lane, pieces = -1, -1, list[Chunk]()
     for whole in scope.chunks():
         chunk = whole if everything else whole.take(~whole.is_device_annotation)

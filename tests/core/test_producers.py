@@ -1,0 +1,211 @@
+"""What a known producer's lanes are: devices, steps, lanes that repeat others; and files that say nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.corpus import file, for_files
+from tests.events import metadata, open_events
+from tracelane.core.tables.device.device_state import PRECEDENCE, device_states
+from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.doctor.doctor import analyse_doctor
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.trace import open_trace
+from tracelane.core.trace.devices import devices
+from tracelane.core.trace.step_choice import find_steps
+
+Event = dict[str, Any]
+MS = 1000  # µs, as files have times
+BUSY_NAMES = [PRECEDENCE[state] for state in range(len(PRECEDENCE) - 1)]
+"""The states of a device but idle."""
+
+
+def _slice(name: str, ts: float, dur: float, pid: Any, tid: Any, **args: Any) -> Event:
+    return {"ph": "X", "name": name, "ts": ts, "dur": dur, "pid": pid, "tid": tid, "args": args}
+
+
+def _processes(names: dict[Any, str], labels: dict[Any, str] | None = None) -> Iterator[Event]:
+    for pid, name in names.items():
+        yield metadata("process_name", pid, name=name)
+    for pid, label in (labels or {}).items():
+        yield metadata("process_labels", pid, labels=label)
+
+
+def _threads(pid: Any, names: dict[Any, str]) -> Iterator[Event]:
+    for tid, name in names.items():
+        yield metadata("thread_name", pid, tid, name=name)
+
+
+def cann() -> list[Event]:
+    """Make two iterations of 10 ms as CANN exports them: 4 ms of a kernel, 5 ms of an AllReduce of which 3 ms
+    are a wait for another rank, 1 ms free; planes and the analysis repeat it.
+    """
+    events = [
+        *_processes(
+            {3: "Ascend Hardware", 9: "CANN", 11: "HCCL", 12: "Overlap Analysis"},
+            {3: "NPU", 11: "NPU", 12: "NPU"},
+        ),
+        *_threads(3, {2: "Stream 2", 5: "Stream 5", 90: "Step Trace(Model ID:1)"}),
+        *_threads(11, {1: "Communication Kernel", 2: "Plane 0"}),
+        *_threads(12, {1: "Computing", 2: "Communication", 3: "Free"}),
+        _slice("GE@Infer", 0, 20 * MS, 9, 1),
+    ]
+    for at in (0, 10 * MS):
+        events += [
+            _slice(f"Iteration {at // 10_000 + 1}", at, 10 * MS, 3, 90),
+            _slice("net/Conv2D-op1", at, 4 * MS, 3, 2),
+            _slice("NOTIFY_WAIT", at + 4 * MS, 3 * MS, 3, 5),
+            _slice("SDMA_SQE", at + 7 * MS, 2 * MS, 3, 5),
+            _slice("NOTIFY_RECORD", at + 9 * MS, 0, 3, 5),
+            _slice("hcom_allReduce__1", at + 4 * MS, 5 * MS, 11, 1),
+            _slice("Notify_Wait", at + 4 * MS, 3 * MS, 11, 2),
+            _slice("Memcpy", at + 7 * MS, 2 * MS, 11, 2),
+            _slice("Computing", at, 4 * MS, 12, 1),
+            _slice("Communication", at + 4 * MS, 5 * MS, 12, 2),
+            _slice("Free", at + 9 * MS, 1 * MS, 12, 3),
+        ]
+    return events
+
+
+def xla_tpu() -> list[Event]:
+    """Make two steps of 10 ms of a TPU: two operations of 4 ms and of 2 ms, repeated by modules and steps."""
+    events = [
+        *_processes({2: "/device:TPU:0", 7: "/host:CPU"}),
+        *_threads(2, {1: "Steps", 2: "XLA Modules", 3: "XLA Ops", 4: "Async XLA Ops"}),
+        _slice("PjRtExecute", 0, 50, 7, 1),
+    ]
+    for at in (0, 10 * MS):
+        events += [
+            _slice(str(at // 10_000), at, 9 * MS, 2, 1),
+            _slice("jit_step(77)", at, 9 * MS, 2, 2),
+            _slice("fusion.12", at, 4 * MS, 2, 3),
+            _slice("all-reduce.3", at + 4 * MS, 2 * MS, 2, 3),
+            _slice("copy-start.9", at + 1 * MS, 5 * MS, 2, 4),
+        ]
+    return events
+
+
+def rocprof() -> list[Event]:
+    """Make what rocprof writes of one GPU: copies in a process of their own, arrows that end at a step."""
+    events = [*_processes({1: "COPY", 2: "CPU HIP API", 6: "GPU0"})]
+    calls = (("hipMemcpyWithStream", "CopyHostToDevice", 1, 6), ("hipLaunchKernel", "gemm_kernel", 6, 8))
+    for number, (call, work, pid, ms) in enumerate(calls):
+        ts = 10_000 * number
+        events += [
+            _slice(call, ts, 12, 2, 517),
+            _slice(work, ts + 20, ms * MS, pid, 1),
+            {"ph": "s", "cat": "DataFlow", "id": number, "name": "dep", "ts": ts, "pid": 2, "tid": 517},
+            {"ph": "t", "cat": "DataFlow", "id": number, "name": "dep", "ts": ts + 20, "pid": pid, "tid": 1},
+        ]
+    return events
+
+
+SHAPED = (
+    "void at::native::add<4, float>(float*)",
+    "[MEMCPY] HtoD",
+    "sm80_xmma_gemm_f16",
+    "ampere_sgemm_128x64_tn",
+)
+
+
+def shaped() -> list[Event]:
+    """Make a file without categories and names of processes: a lane of device work, one of the host."""
+    work = [_slice(name, 10 * MS * at, 2 * MS, 1, 7, correlationId=at) for at, name in enumerate(SHAPED * 4)]
+    return [*work, *(_slice("main loop", 20 * MS * at, 15 * MS, 1, 8) for at in range(8))]
+
+
+class Known(NamedTuple):
+    """What must be said of a file: titles of devices, ms of each kernel, steps, ms of states."""
+
+    make: Callable[[], list[Event]]
+    devices: list[str]
+    kernels: dict[str, int]
+    steps: int
+    states: dict[str, int]
+
+
+KNOWN = {
+    "CANN": Known(
+        cann, ["NPU"], {"net/Conv2D-op1": 8, "hcom_allReduce__1": 10}, 2,
+        {"compute": 8, "collective_waiting": 6, "collective_unsplit": 4, "idle": 2},
+    ),
+    "XLA on a TPU": Known(
+        xla_tpu, ["TPU 0"], {"fusion.12": 8, "all-reduce.3": 4}, 2, {"compute": 8, "collective_unsplit": 4}
+    ),
+    "rocprof": Known(
+        rocprof, ["GPU0"], {"CopyHostToDevice": 6, "gemm_kernel": 8}, 0, {"compute": 8, "copy": 6}
+    ),
+    "nobody known": Known(
+        shaped, ["device"],
+        dict.fromkeys(SHAPED, 8), 0,
+        {"compute": 24, "copy": 8},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
+def test_lanes_of_a_producer(known: Known, tmp_path: Path) -> None:
+    """Work is what the device did, once: no lane that repeats or sums it up counts, waits are no work."""
+    trace = open_events(tmp_path, known.make())
+    scope = Scope(trace)
+    assert [device.label for device in devices(trace)] == known.devices
+    table = kernels(scope)
+    assert dict(zip(table.texts("name"), table.numbers("total_ns").tolist())) == {
+        name: ms * 1_000_000 for name, ms in known.kernels.items()
+    }
+    steps = find_steps(trace, 0)
+    assert (0 if steps is None else len(steps)) == known.steps
+    (state,) = device_states(scope)
+    assert {
+        name: ns for name, ns in state.ns.items() if ns and (name != "idle" or "idle" in known.states)
+    } == {name: ms * 1_000_000 for name, ms in known.states.items()}
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
+def test_a_producers_file_is_sound(known: Known, tmp_path: Path) -> None:
+    """What a producer writes as it always does is nothing to warn of."""
+    table = analyse_doctor(Scope(open_events(tmp_path, known.make())))["doctor"]
+    assert not set(table.texts("severity")) - {"note"}
+
+
+def test_several_devices_keep_copies_apart(tmp_path: Path) -> None:
+    """Copies in a process of their own stay a device of their own where nothing says whose they are."""
+    events = [*rocprof(), *_processes({7: "GPU1"}), _slice("other_kernel", 0, MS, 7, 1)]
+    assert len(devices(open_events(tmp_path, events))) == 3
+
+
+def test_a_host_lane_is_no_device(tmp_path: Path) -> None:
+    """A few names of kernels among many others make no device of a lane."""
+    names = ["void f<int>(int)", *(f"stage {number}" for number in range(9))]
+    trace = open_events(tmp_path, [_slice(name, MS * at, MS, 1, 1) for at, name in enumerate(names * 5)])
+    assert not devices(trace)
+
+
+LABELLED = [
+    "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+    "gpu/tl_h100_qwen_infer.json.gz",
+    "gpu/tl_mi300_resnet_train_rank0of8.json.gz",
+    "gpu/tl_torch_compile_triton.json.gz",
+    "aiu/mlp_trace.json",
+]
+"""Of gpu/tl_mi300_qwen_infer only the categories tell that thread 0 of the process "GPU 0" is the host's."""
+
+
+@for_files("name", LABELLED)
+def test_devices_without_categories(name: str, tmp_path: Path, corpus_cache: Path) -> None:
+    """A file from which every category is taken has the same devices, by their names."""
+    path = file(name)
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    events = json.loads(text)
+    for event in events["traceEvents"] if isinstance(events, dict) else events:
+        event.pop("cat", None)
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps(events), encoding="utf-8")
+    as_named = {device.label for device in devices(open_trace(path, index_dir=corpus_cache))}
+    assert {device.label for device in devices(open_trace(bare, index_dir=tmp_path))} == as_named
