@@ -56,11 +56,9 @@ def states_over_all(scope: Scope, most_slices: int = MAX_SLICES) -> tuple[Device
 def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> list[DeviceShare]:
     """Return the share of the time looked at in which each device is busy, as `breakdown` has it in `states`,
     from what they did in all of the time.
-    Of a device that works only far off, as where all its work stands at 0, no share is known: only what its
-    work takes, added up.
-
-    Without `all_states` shares are estimates from the index's prefix sums, which do not tell waiting for a
-    peer from work.
+    Of a device that works only on another clock, as where all its work stands at 0, no share is known:
+    only what its work takes, added up. Without `all_states` shares are estimates from the index's
+    prefix sums, which do not tell waiting for a peer from work.
     """
     from tracelane.core.tables.device.device_state import looked_at
     from tracelane.core.tables.frame.frame_columns import work_of

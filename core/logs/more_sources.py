@@ -61,6 +61,10 @@ class TraceWithMore(Trace):
     def opening_span(self) -> tuple[int, int]:
         return self.own.opening_span
 
+    @property
+    def slices_elsewhere(self) -> int:
+        return self.own.slices_elsewhere
+
     @cached_property
     def processes(self) -> tuple[Process, ...]:
         """The trace's processes, each with the further ones that speak of it below; the others come last."""

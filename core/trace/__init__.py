@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ..base.arrays import U32
 from ..base.clock import NO_CLOCKS, Clocks
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..index.analyzer import analyzer_notes
@@ -19,10 +20,10 @@ from ..index.format import LaneKind, LaneRole, RowKind
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..index.ts_unit import time_notes
+from ..query.own_clock import OwnClock, own_clock, span_of_clocks
 from ..query.steps import SourceStep as LaneStep
 from ..query.steps import steps_of
 from ..query.views import Lane, Link, Process, Row, SourceInfo, Step
-from ..query.window import FAR, Occupied, occupied, slices_outside, window_of
 from .slices import TraceSlices
 
 if TYPE_CHECKING:
@@ -108,26 +109,29 @@ class Trace(TraceSlices):
 
     @cached_property
     def opening_span(self) -> tuple[int, int]:
-        """(start, end) without wild outliers: what the first window shows."""
+        """(start, end) of what stands on the trace's clock: what the first window shows."""
         start, end = self._window() or self.span
         return start, self.span[1] if self.span[1] == end + 1 else end
 
     def _window(self) -> tuple[int, int] | None:
         if any(pid for _, pid in self.clocks.offsets):
             return None  # of one source whose processes have clocks of their own: all that it holds
-        return window_of([(occupied(index), self.clocks.offset(n)) for n, index in enumerate(self.indexes)])
-
-    @property
-    def has_outliers(self) -> bool:
-        """Whether the opening span leaves out something absurdly far away."""
-        (start, end), (first, last) = self.opening_span, self.span
-        return last - first > FAR * max(end - start, 1)
+        return span_of_clocks(
+            [(own, self.clocks.offset(source)) for source, own in enumerate(self._own_clocks)]
+        )
 
     @cached_property
-    def far_slices(self) -> int:
-        """How many slices lie outside the opening span."""
-        lanes = [(index, self.clocks.offset(source)) for source, index in enumerate(self.indexes)]
-        return slices_outside(lanes, self.opening_span)
+    def _own_clocks(self) -> Sequence[OwnClock]:
+        return [own_clock(index, partial(self.launches, n)) for n, index in enumerate(self.indexes)]
+
+    def on_other_clock(self, source: int) -> U32:
+        """Return the positions, ascending, of the slices of a source that stand on another clock than it."""
+        return self._own_clocks[source].others
+
+    @cached_property
+    def slices_elsewhere(self) -> int:
+        """How many slices stand on another clock than the rest of their file."""
+        return sum(len(own.others) for own in self._own_clocks)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -195,9 +199,12 @@ class PartialTrace(Trace):
         `before` is not found out again.
         """
         super().__init__(indexes, members)
-        known = {} if before is None else before._occupied
-        self._occupied: dict[Index, Occupied] = {
-            index: known[index] if index in known else occupied(index) for index in self.indexes
+        from ..query.launches import launches_of  # as above
+
+        known = {} if before is None else before._known
+        self._known: dict[Index, OwnClock] = {
+            index: known[index] if index in known else own_clock(index, partial(launches_of, index))
+            for index in self.indexes
         }
         self.missing = MappingProxyType(dict(missing))
         self.first = first
@@ -216,9 +223,9 @@ class PartialTrace(Trace):
 
         return as_stamped(self.indexes, self.members, self.first)
 
-    def _window(self) -> tuple[int, int] | None:
-        offsets = map(self.clocks.offset, range(len(self.indexes)))
-        return window_of([(self._occupied[index], offset) for index, offset in zip(self.indexes, offsets)])
+    @cached_property
+    def _own_clocks(self) -> Sequence[OwnClock]:
+        return [self._known[index] for index in self.indexes]
 
 
 def open_trace(

@@ -33,9 +33,9 @@ from ..query.lanes import (
     ns_by_lane,
 )
 from ..query.lookup import category_of_slice
+from ..query.own_clock import end_of_lanes
 from ..query.rowview import RowView
 from ..query.views import Lane, Process, Row, SliceId, SourceInfo
-from ..query.window import end_of_lanes
 
 if TYPE_CHECKING:
     from ..query.launches import Launches

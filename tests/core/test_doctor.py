@@ -171,7 +171,10 @@ CASES_OF_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"events": [one | {"ts": one["ts"] + 1_773_534_654 * 10**9} if "ts" in one else one for one in S]},
         {"events": [one | {"ts": one["ts"] + 1_773_534_654 * 10**6} if "ts" in one else one for one in S]},
     ),
-    "far-times": ({"events": [*S, op(FAR, 1, tid=9)]}, {"events": [*S, op(50 * SECOND, 1, tid=9)]}),
+    "other-clock": (
+        {"events": moved(-FAR)},
+        {"events": [*S, op(FAR, 1, tid=9)]},
+    ),
     "unmatched": (
         {"events": [*S, begin(1, tid=9), async_event("b", 1, 5)]},
         {"events": [*S, begin(1, tid=9), end(2, tid=9), async_event("b", 1, 5), async_event("e", 2, 5)]},

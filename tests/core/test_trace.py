@@ -162,33 +162,40 @@ def test_flows_are_identities(tmp_path: Path) -> None:
 
 
 DAY = 86400 * 10**9
+SINCE_1970 = 16 * 10**17
+LATE = [S(SINCE_1970 + i * 1000, 900, category="cpu_op") for i in range(100)]
 BULK = [S(i * 1000, 900, category="cpu_op") for i in range(100)]
 
 
 @pytest.mark.parametrize(
-    ("lanes", "opening", "outliers"),
+    ("lanes", "opening", "others"),
     [
-        ([L(slices=BULK)], (0, 99_900), False),
-        ([L(slices=BULK), L(tid="2", slices=[S(-64 * DAY, 5, category="kernel")])], (0, 99_900), True),
-        ([L(slices=[S(-64 * DAY, 5), *BULK, S(64 * DAY, 5)])], (0, 99_900), True),
-        ([L(slices=[*BULK, S(5 * 10**9, 5)])], (0, 5 * 10**9 + 5), False),  # a pause is not far
-        ([L(slices=BULK), L(tid="2", slices=[S(60 * 10**9, 5)])], (0, 60 * 10**9 + 5), False),
-        ([L(slices=BULK), L(tid="2", slices=[S(5_000_000, 5)])], (0, 5_000_005), False),
-        ([L(slices=BULK), L(tid="2", slices=[S(-64 * DAY, 128 * DAY, category="Trace")])], (0, 99_900), True),
-        ([L(slices=[S(5, 1000, category="Trace")])], (5, 1005), False),
-        ([L(instants=[(7, "i", ""), (9, "i", "")])], (7, 10), False),
-        ([L(slices=BULK, instants=[(200_000, "i", "")])], (0, 200_001), False),
-        ([L(slices=BULK, instants=[(DAY, "i", "")])], (0, 99_900), True),
+        ([L(slices=BULK)], (0, 99_900), 0),
+        # A pause, however long, is none of another clock.
+        ([L(slices=[S(-64 * DAY, 5), *BULK, S(64 * DAY, 5)])], (-64 * DAY, 64 * DAY + 5), 0),
+        ([L(slices=BULK), L(tid="2", slices=[S(DAY, 5)])], (0, DAY + 5), 0),
+        ([L(slices=BULK), L(tid="2", slices=[S(5 * 10**9, 5, category="kernel")])], (0, 5 * 10**9 + 5), 0),
+        ([L(slices=BULK), L(tid="2", slices=[S(-500, 5, category="kernel")])], (-500, 99_900), 0),
+        ([L(slices=BULK, instants=[(DAY, "i", "")])], (0, DAY + 1), 0),
+        # Times since 1970 among others, and others among these.
+        ([L(slices=[S(0, 5), *LATE])], (SINCE_1970, SINCE_1970 + 99_900), 1),
+        ([L(slices=[*BULK, S(SINCE_1970, 5)])], (0, 99_900), 1),
+        ([L(slices=LATE), L(tid="2", slices=BULK[:9])], (SINCE_1970, SINCE_1970 + 99_900), 9),
+        ([L(slices=LATE, instants=[(0, "i", "")])], (SINCE_1970, SINCE_1970 + 99_900), 0),
+        ([L(slices=BULK), L(tid="2", slices=[S(-64 * DAY, 128 * DAY, category="Trace")])], (0, 99_900), 0),
+        ([L(slices=[S(5, 1000, category="Trace")])], (5, 1005), 0),
+        ([L(instants=[(7, "i", ""), (9, "i", "")])], (7, 10), 0),
+        ([L(slices=BULK, instants=[(200_000, "i", "")])], (0, 200_001), 0),
         (
             [L(slices=[S(0, 0)], instants=[(t, "i", "") for t in (10**6, 2 * 10**6)])],
             (0, 2 * 10**6 + 1),
-            False,
+            0,
         ),
-        ([], (0, 0), False),
+        ([], (0, 0), 0),
     ],
 )
-def test_the_opening_window(tmp_path: Path, lanes: list[L], opening: tuple[int, int], outliers: bool) -> None:
-    """The first window is the bulk: no wild outliers, no whole-window spans unless there is nothing else."""
+def test_the_opening_window(tmp_path: Path, lanes: list[L], opening: tuple[int, int], others: int) -> None:
+    """The first window has all but what stands on another clock, and whole-window spans."""
     fresh = [
         L(
             slices=[S(s.start, s.duration, s.name, s.category) for s in lane.slices],
@@ -198,7 +205,7 @@ def test_the_opening_window(tmp_path: Path, lanes: list[L], opening: tuple[int, 
         for lane in lanes
     ]
     trace = traced(tmp_path, fresh)
-    assert trace.opening_span == opening and trace.has_outliers == outliers
+    assert trace.opening_span == opening and trace.slices_elsewhere == others
 
 
 def test_steps_are_those_of_the_host(tmp_path: Path) -> None:

@@ -305,10 +305,10 @@ def open_ended(count: int) -> list[Event]:
         (
             "breakdown",
             [*program(30), kernel(999, -8e9, 10)],
-            "2 h 13 min between 1 piece of work and all",
+            "1 piece of work on another clock, 2 h 13 min from all others",
         ),
-        ("idle", [*program(30), kernel(999, -8e9, 10)], "2 h 13 min between 1 piece of work"),
-        ("summary", [*program(30), kernel(999, -8e9, 10)], "2 h 13 min between 1 piece of work"),
+        ("idle", [*program(30), kernel(999, -8e9, 10)], "1 piece of work on another clock, 2 h 13 min"),
+        ("summary", [*program(30), kernel(999, -8e9, 10)], "1 piece of work on another clock, 2 h 13 min"),
         ("breakdown", program(50, range(20, 30)), "the work of 10 launch calls is missing, for 1.04 ms"),
         ("breakdown", excerpt(named=False), "cut out of a longer one and lacks the device's records"),
         ("tree", open_ended(10), "10 slices of one name end with the lane"),

@@ -20,7 +20,7 @@ from tracelane.core.trace import LaneRole, Trace
 from ..actions import view
 from ..actions.clocks import on_log
 from ..device_shares import device_shares, gaps_of_lanes, rank_notes, state_shares, states_over_all
-from ..draw.header import DeviceShare, busy_texts, far_off_text, header_of
+from ..draw.header import DeviceShare, busy_texts, elsewhere_text, header_of
 from ..draw.opening import with_devices_in_view
 from ..draw.ranks import RankNotes, opens_folded
 from ..draw.room import Strips, room_of
@@ -98,8 +98,8 @@ class DrawingController(Controller):
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
         of_sources = dict.fromkeys(note for source in trace.sources for note in source.notes)
         notes = [*self.store.now.notes, *complaints, *of_sources]
-        if not notes and trace.has_outliers:
-            notes.append(far_off_text(trace))
+        if not notes and trace.slices_elsewhere:
+            notes.append(elsewhere_text(trace))
         for text in reversed(notes):  # the first of them is to be read first
             self.app.say(text, stays=True)
         self.share_room()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import about_ns, count_of, format_ns
+from tracelane.core.base.units import about_ns, count_of, format_count, format_ns
 from tracelane.core.query.views import rank_titles
 from tracelane.core.tables.compare.run_pair import title_of_pair
 from tracelane.core.trace import Trace
@@ -62,8 +62,8 @@ def header_of(
     pieces = [*notes, HeaderPiece(format_ns(high - low))]
     if not is_well:
         pieces.insert(len(notes), HeaderPiece(state, WARNING))
-    if trace.has_outliers and (outside := trace.far_slices):
-        pieces.append(HeaderPiece(f"+ {count_of(outside, 'event')} far off", WARNING))
+    if others := trace.slices_elsewhere:
+        pieces.append(HeaderPiece(f"+ {format_count(others)} on another clock", WARNING))
     if steps:
         pieces.append(HeaderPiece(count_of(steps, "step")))
     title = " " + _title(trace)
@@ -101,12 +101,11 @@ def _title(trace: Trace) -> str:
     return f"{safe(paths[0].name)} and {len(paths) - 1} more"
 
 
-def far_off_text(trace: Trace) -> str:
-    """Return what is said of slices that lie far off what the trace opens with."""
+def elsewhere_text(trace: Trace) -> str:
+    """Return what is said of slices that stand on another clock than what the trace opens with."""
     low, high = trace.span
-    count = trace.far_slices
-    what = count_of(count, "stray event") if count else "a stray end of the trace"
-    return f"{what} hidden (the trace would span {format_ns(high - low)}); {{reset}} shows all"
+    what = f"{count_of(trace.slices_elsewhere, 'event')} on another clock hidden"
+    return f"{what} (the trace would span {format_ns(high - low)}); {{reset}} shows all"
 
 
 def busy_texts(devices: Sequence[DeviceShare]) -> list[str]:

@@ -241,7 +241,7 @@ def _total(scope: Scope, positions: Mapping[int, AnyArray]) -> int:
 
 def device_states(scope: Scope) -> tuple[DeviceState, ...]:
     """Return what each device of a scope did in the time that it looks at, in display order; nothing of a
-    device whose times are lost: all its work lies far off the rest of the trace.
+    device whose times are lost: all its work stands on another clock.
     """
     window = looked_at(scope)
     work = work_of(replace(scope, range=window, work=None))

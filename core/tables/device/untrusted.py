@@ -10,7 +10,7 @@ out, tables say it below their rows (`doubts`), and runs that differ in it are n
 - *truncated*: the file is cut off or damaged; from the end of the device's last work to the end.
 - *cut*: the file is cut out of a longer one, as no process has a name, and for most of a long gap of the
   device the host waits for it: what it did then is not in the file.
-- *far*: work lies absurdly far from all others (`Trace.opening_span`): from it to the rest, or the reverse.
+- *other-clock*: work stands on another clock (`own_clock`): from it to the rest, or the reverse.
 - *open-ended*: all slices of one name in a lane, more than 3 with different starts, last until the same ns,
   in which the lane ends, and are most of those that do: what should have ended them was not recorded. The
   lane's other slices can be trusted, and so can the calls in which a profiler is stopped: their names differ.
@@ -50,7 +50,9 @@ from ..host.host_columns import WAITS
 if TYPE_CHECKING:
     from ...trace import Trace
 
-Trouble: TypeAlias = Literal["lost", "zero", "collapsed", "merged", "truncated", "cut", "far", "open-ended"]
+Trouble: TypeAlias = Literal[
+    "lost", "zero", "collapsed", "merged", "truncated", "cut", "other-clock", "open-ended"
+]
 Severity: TypeAlias = Literal["error", "warning"]
 PIECES = ("piece of work", "pieces of work")
 
@@ -114,12 +116,12 @@ TROUBLES: Final[Mapping[Trouble, TroubleKind]] = {
         "the file is cut out of a longer one, without what the device did while the host waited for it",
         ("is cut out of a longer recording", "are cut out of longer recordings"),
     ),
-    "far": TroubleKind(
+    "other-clock": TroubleKind(
         "warning",
         False,
-        "{ns} between {count} and all others",
-        "{count} far from all others",
-        ("kernel or copy lies far from all others", "kernels and copies lie far from all others"),
+        "{count} on another clock, {ns} from all others",
+        "{count} on another clock",
+        ("kernel or copy is on another clock", "kernels and copies are on another clock"),
         PIECES,
     ),
     "open-ended": TroubleKind(
@@ -136,7 +138,7 @@ OF_RECORDS: Final[frozenset[Trouble]] = frozenset(
     trouble for trouble, kind in TROUBLES.items() if kind.of_records
 )
 """Troubles of the records of a device, for all of their time."""
-OF_DEVICES: Final[frozenset[Trouble]] = OF_RECORDS.union(["far"])
+OF_DEVICES: Final[frozenset[Trouble]] = OF_RECORDS.union(["other-clock"])
 """Troubles for the time of which it is not known what a device did."""
 CUT_SHARE = 0.5
 """Of a file without names of processes a gap of the device of so much of its time is long."""
@@ -313,7 +315,7 @@ class LostCalls:
             for one in own:
                 yield Untrusted(self.source, one, "merged", start, end, 0, None, None)
         yield from self.cut_out()
-        yield from self._far(by_process)
+        yield from self._elsewhere(by_process)
         yield from self.open_ended()
 
     def cut_out(self) -> Iterator[Untrusted]:
@@ -340,13 +342,13 @@ class LostCalls:
                 self.source, own[0], "cut", int(gaps.starts[at]), int(gaps.ends[at]), 0, None, None
             )
 
-    def _far(self, by_process: Mapping[int, Device]) -> Iterator[Untrusted]:
-        """Yield the time between work that lies absurdly far off and the rest, device by device."""
+    def _elsewhere(self, by_process: Mapping[int, Device]) -> Iterator[Untrusted]:
+        """Yield the time between work on another clock and the rest, device by device."""
         trace = self.scope.trace
         low, high = trace.opening_span
         positions, starts, ends = self.work
-        out = ((ends < low) | (starts > high)) & ~np.isin(positions, self.untimed)
-        if not trace.has_outliers or not out.any():
+        out = np.isin(positions, trace.on_other_clock(self.source)) & ~np.isin(positions, self.untimed)
+        if not out.any():
             return
         process = processes_of(self.index, positions)
         for is_before, beyond in ((True, ends < low), (False, starts > high)):
@@ -354,7 +356,8 @@ class LostCalls:
                 rows = np.flatnonzero(out & beyond & (process == number))
                 times = (int(ends[rows].max()), low) if is_before else (high, int(starts[rows].min()))
                 position = int(positions[rows[0]])
-                yield Untrusted(self.source, by_process.get(number), "far", *times, len(rows), None, position)
+                device = by_process.get(number)
+                yield Untrusted(self.source, device, "other-clock", *times, len(rows), None, position)
 
     def open_ended(self) -> Iterator[Untrusted]:
         """Yield the time in which slices are open that were never ended, by lane and name."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...base.arrays import AnyArray
 from ...base.kineto import GROUPS, OPS, RUNTIME
-from ...base.units import TIME_LIMIT_TEXT, count_of, format_count, format_ns
+from ...base.units import TIME_LIMIT_TEXT, count_of, format_count
 from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
 from ...index.ts_unit import looks_like_ns
@@ -271,29 +271,18 @@ def ts_unit(recording: Recording, limits: Limits) -> Diagnosis | None:
 
 
 @DoctorRule(
-    "far-times",
+    "other-clock",
     "warning",
-    "events are further from the bulk of the trace than {least_ns} and {times} times its length",
+    "work ends before its launch and before anything on the host, or only some times count from 1970",
     SPYRE,
-    {"least_ns": 60 * 10**9, "times": 10},
     distorts="the whole span: shares of it, idle times and gaps",
 )
-def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
-    starts = np.sort(
-        np.delete(recording.index.column("slices.start").astype(np.int64), recording.lost.untimed)
-    )
-    if len(starts) < 2:
+def other_clock(recording: Recording, limits: Limits) -> Diagnosis | None:
+    others = np.setdiff1d(recording.scope.trace.on_other_clock(recording.source), recording.lost.untimed)
+    if not len(others):
         return None
-    gaps = np.diff(starts)
-    at = int(np.argmax(gaps))
-    few = min(at + 1, len(starts) - at - 1)
-    bulk = starts[at + 1 :] if at + 1 <= len(starts) - at - 1 else starts[: at + 1]
-    length = max(1, int(bulk[-1] - bulk[0]))
-    if gaps[at] <= max(limits["least_ns"], limits["times"] * length):
-        return None
-    where = Exhibit("a gap between events", int(starts[at]), int(starts[at + 1]))
-    text = f"{count_of(few, 'event is', 'events are')} {format_ns(int(gaps[at]))} from all others"
-    return Diagnosis(few, text, (where,))
+    text = f"{count_of(len(others), 'event is', 'events are')} on another clock than all others"
+    return Diagnosis(len(others), text, recording.slices("on another clock", others[:FIRST]))
 
 
 @DoctorRule(

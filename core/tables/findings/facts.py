@@ -327,7 +327,7 @@ class SourceFacts:
     @property
     def no_device(self) -> NotJudged:
         if self.stray:
-            return NotJudged(f"device work ({count_of(self.stray, 'piece')}) has times far from all others")
+            return NotJudged(f"device work ({count_of(self.stray, 'piece')}) is on another clock")
         if len(self.work):
             return NotJudged("the records of the device cannot be trusted")
         if len(work_of(replace(self.scope, range=None, work=None))):

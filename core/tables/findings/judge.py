@@ -190,22 +190,20 @@ def together(alike: Sequence[Finding]) -> Finding:
 
 FLOOR_SHARE: Final = 0.01
 """A loss that claims a smaller share of the time that was looked at is left out."""
-STRAY_NS: Final = 1_000_000_000
-"""A trace no longer than this (ns) is looked at as a whole: work that begins late in it is no outlier."""
 
 
 def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
     """Return what the rules find in a scope, the files and the ranks of a file judged one by one; some
     compare it with a baseline.
 
-    Where something lies absurdly far from the rest, only the bulk of the trace is looked at. A rule that
+    Where something stands on another clock, only the rest of the trace is looked at. A rule that
     holds in several files or ranks gives one finding, for the one in which it claims most.
     """
     text, whole = scope.text, scope
-    if scope.range is None and scope.trace.has_outliers and _length(scope.trace.span) > STRAY_NS:
+    if scope.range is None and scope.trace.slices_elsewhere:
         scope = replace(scope, range=scope.trace.opening_span)
         low, high = scope.trace.opening_span
-        text += f", without what is absurdly far from the rest: {format_ns(high - low)}"
+        text += f", without what is on another clock: {format_ns(high - low)}"
     missing: dict[str, str] = {}
     judged: list[tuple[SourceFacts, dict[str, Observation]]] = []
     capture = CaptureFacts(scope, baseline)
@@ -287,10 +285,6 @@ def late_rank(scope: Scope) -> int | None:
             process = facts.part.process if len(scope.trace.indexes) == 1 else None
             return facts.source if process is None else process
     return None
-
-
-def _length(span: tuple[int, int]) -> int:
-    return span[1] - span[0]
 
 
 def _pieces(scope: Scope, source: int) -> int:

@@ -181,6 +181,7 @@ COLUMNS: dict[str, Callable[[Frame], Any]] = {
     "full_ns": lambda work: work.from_parts(lambda part: part.index.duration(part.position)),
     "is_begun": _is_begun,
     "is_timed": lambda work: work.from_parts(_is_timed).astype(np.bool_),
+    "is_elsewhere": lambda work: work.from_parts(_is_elsewhere).astype(np.bool_),
     # what it is: names, the short forms by which no two of them are the same, indexes into KERNEL_TYPES (255:
     # none of them) and into the names of the table of kinds
     "name": lambda work: work.names_at(lambda part: part.name_number),
@@ -264,6 +265,10 @@ def _is_timed(part: Frame) -> AnyArray:
     if index.column("slices.start")[part.position].all() and not len(index.column("flags.position")):
         return np.ones(len(part), np.bool_)
     return ~np.isin(part.position, untimed_work(index, part.scope.trace.launches(part.source_number)))
+
+
+def _is_elsewhere(part: Frame) -> AnyArray:
+    return np.isin(part.position, part.scope.trace.on_other_clock(part.source_number))
 
 
 def _gather(scope: Scope, device: Device) -> tuple[AnyArray, ...]:

@@ -435,7 +435,7 @@ class Scope:
 
     @property
     def origin(self) -> int:
-        """The start of the trace (ns) without far outliers: relative times count from it."""
+        """The start of the trace (ns) without what stands on another clock: relative times count from it."""
         return self.trace.opening_span[0]
 
     @property

@@ -14,7 +14,7 @@ from ...base.safe_text import safe
 from ...index.format import NONE
 from ...query.groups import Groups, Labels, concatenated, dense
 from ...query.lookup import category_mask
-from ...query.window import SPAN_CATEGORY
+from ...query.own_clock import SPAN_CATEGORY
 from ..frame.metrics import Metric
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Chunk, Scope
@@ -71,8 +71,9 @@ def analyse_range(scope: Scope, by: str = "name") -> Tables:
 
 
 def range_metrics(scope: Scope) -> list[Metric]:
-    """Return how long a scope is, without what lies absurdly far off, and how many slices it holds."""
-    whole = scope.trace.opening_span if scope.trace.has_outliers else scope.trace.span_at(scope.clocks)
+    """Return how long a scope is, without what stands on another clock, and how many slices it holds."""
+    is_split = scope.trace.slices_elsewhere > 0
+    whole = scope.trace.opening_span if is_split else scope.trace.span_at(scope.clocks)
     low, high = scope.range or whole
     count = sum_of(range_table(scope).numbers("count"))
     return [Metric("trace.span", "ns", high - low), Metric("trace.slices", "count", count)]

@@ -27,7 +27,6 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray
 from ...query.groups import Groups
-from ...query.window import FAR
 from ...trace.step_choice import Steps
 from ...trace.step_spans import StepSpans
 from ..frame.frame import Frame
@@ -65,14 +64,12 @@ def step_lengths(scope: Scope, steps: Steps) -> StepLengths:
     done = Groups(work.step, len(steps)).most(work.end, np.iinfo(np.int64).min)
     for process in np.unique(steps.processes).tolist():
         rows = np.flatnonzero(steps.processes == process)
-        length[rows] = _until_done(scope, steps.starts[rows], steps.ends[rows], done[rows])
+        length[rows] = _until_done(steps.starts[rows], steps.ends[rows], done[rows])
         edges = _edges(work, rows, len(steps))
         if edges is None:
             continue
         begins, end = edges
         lag = begins - steps.starts[rows]
-        if _is_far(scope, lag):
-            continue
         cadence[rows] = own = np.diff(np.append(begins, end))
         if _runs_ahead(lag, steps.starts[rows], marks[rows], own):
             ahead[rows] = lag.max() / max(float(np.median(own)), 1.0)
@@ -80,13 +77,11 @@ def step_lengths(scope: Scope, steps: Steps) -> StepLengths:
     return StepLengths(length, cadence, ahead)
 
 
-def _until_done(scope: Scope, starts: I64, ends: I64, done: I64) -> I64:
+def _until_done(starts: I64, ends: I64, done: I64) -> I64:
     """Return the lengths of steps that end when their work is done (the least int64: they have none), but
     not after the next one's start; the last of several has as much room for that as the others in the median.
     """
     late = np.maximum(done, ends) - ends
-    if _is_far(scope, late):
-        return ends - starts
     if len(starts) > 1:
         room = np.maximum(starts[1:] - ends[:-1], 0)
         late = np.minimum(late, np.append(room, round(float(np.median(room)))))
@@ -94,11 +89,13 @@ def _until_done(scope: Scope, starts: I64, ends: I64, done: I64) -> I64:
 
 
 def _work_of_steps(scope: Scope, steps: Steps) -> Frame:
-    """Return the device work that the steps of a source launched, with the place of its step."""
+    """Return the device work that the steps of a source launched, with the place of its step; without what
+    stands on another clock.
+    """
     whole = work_of(
         replace(scope, range=None, where=None, lanes=None, work=None, source=steps.source, label="")
     )
-    timed = whole[np.flatnonzero(whole.is_timed)]
+    timed = whole[np.flatnonzero(whole.is_timed & ~whole.is_elsewhere)]
     work = timed[np.argsort(timed.position, kind="stable")]
     work = work.plus(step=steps_of_work(scope, steps, work.position).steps)
     return work[np.flatnonzero(work.step >= 0)]
@@ -120,12 +117,6 @@ def _edges(work: Frame, rows: I64, count: int) -> tuple[I64, int] | None:
         return None
     ends = groups.most(main.end, np.iinfo(np.int64).min)
     return groups.least(main.start)[rows], int(ends[rows[-1]])
-
-
-def _is_far(scope: Scope, lag: AnyArray) -> bool:
-    """Tell whether work is absurdly far from its steps, as where the device's clock is another."""
-    low, high = scope.trace.opening_span
-    return bool((np.abs(lag) > FAR * max(high - low, 1)).any())
 
 
 def _runs_ahead(lag: I64, starts: I64, marks: I64, cadence: I64) -> bool:

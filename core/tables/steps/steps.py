@@ -19,7 +19,6 @@ from ...base.arrays import EMPTY, I64, AnyArray, sum_of
 from ...base.units import format_ns
 from ...query.groups import Groups, concatenated
 from ...query.views import plain
-from ...query.window import FAR
 from ...trace.devices import device_word
 from ...trace.step_choice import Steps, find_steps
 from ..frame.cached import cached_table
@@ -221,7 +220,7 @@ def _notes(
     elif rest.shared_ns:
         notes.append(f"steps overlap: {format_ns(rest.shared_ns)} of {word} time counts in several of them")
     if by_launch and np.any(np.isnan(data["launch_offset_ns"]) & (np.asarray(data["by_launch"]) > 0)):
-        lost = "is absurdly far from its launches: idle and launch to work are not known"
+        lost = "is on another clock than its launches: idle and launch to work are not known"
         notes.append(f"{word} work {lost}")
     return tuple(notes)
 
@@ -330,14 +329,12 @@ def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
     work = sets.work[sets.work.launch >= 0]
     at, begun = work.call_start, work.start
     order = np.lexsort((begun, at))
-    at, begun = at[order], begun[order]
+    at, begun, is_elsewhere = at[order], begun[order], work.is_elsewhere[order]
     offsets = np.full(len(chosen), np.nan)
     if len(at):
         first = np.minimum(np.searchsorted(at, chosen.starts, "left"), len(at) - 1)
         inside = (at[first] >= chosen.starts) & (at[first] < chosen.ends)
-        offsets[inside] = (begun[first] - at[first])[inside]
-    low, high = sets.scope.trace.opening_span
-    offsets[np.abs(offsets) > FAR * max(high - low, 1)] = np.nan
+        offsets[inside] = np.where(is_elsewhere[first], np.nan, begun[first] - at[first])[inside]
     return offsets
 
 

@@ -1,0 +1,224 @@
+"""What of a source stands on another clock than the rest of it, and from when to when the rest lasts.
+
+Distance tells nothing: a program may pause for hours. Told are
+
+- *times since 1970 among others*, or others among these, whichever are fewer; and clamped times, which are
+  known no more
+- *work before its own launch* that ends before anything on the host begins. Where later work of the same
+  process comes before its launches, too, its clock is only ahead, and what is seen of it stays. Of early work
+  without a known launch it is told where the work that follows it has one, or where all of a process's work
+  comes so early and the host has calls that start some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..base.arrays import I64, U32, AnyArray
+from ..base.clock import EPOCHS
+from ..base.units import TIME_LIMIT
+from ..index.format import NONE, LaneRole, RowKind, SliceFlag
+from ..index.store import Index
+from .lookup import processes_of, row_starts
+
+if TYPE_CHECKING:
+    from .launches import Launches
+
+SPAN_CATEGORY = "Trace"
+"""Category of the profiler's own whole-window spans, which set no span."""
+ELSEWHERE, SINCE_1970, CLAMPED = range(3)
+"""What a time counts from; a clamped one is not known."""
+_OF_PIECES = (CLAMPED, ELSEWHERE, SINCE_1970, ELSEWHERE, CLAMPED)
+"""The same of the pieces of a row, between the times of `_edges`."""
+SKEWED = 0.5
+"""From this share of later work before its launch on, a clock is ahead."""
+
+
+class OwnClock(NamedTuple):
+    """What stands on the clock of most of a source."""
+
+    span: tuple[int, int] | None  # (start, end), lane time in ns; None of an empty source
+    weight: int  # how many slices, or what else there is
+    others: U32  # the positions of the slices on another clock, ascending
+
+
+class _Piece(NamedTuple):
+    """Some of what lies in a row, one after another."""
+
+    row: int
+    kind: RowKind
+    era: int
+    low: int  # positions in the table of its kind
+    high: int
+    start: int
+    end: int
+
+
+def own_clock(index: Index, launches: Callable[[], Launches]) -> OwnClock:
+    """Return what stands on the clock of most of a source; `launches` is asked where device work is early."""
+    only_spans = _rows_of_spans(index)
+    pieces = _all_pieces(index)
+    slices = [one for one in pieces if one.kind == RowKind.SLICES and one.row not in only_spans]
+    marks = [one for one in pieces if one.kind != RowKind.SLICES]
+    counts = np.zeros(3, np.int64)
+    for one in slices or marks or pieces:
+        counts[one.era] += one.high - one.low
+    era = SINCE_1970 if counts[SINCE_1970] >= max(1, int(counts[ELSEWHERE])) else ELSEWHERE
+    if not counts[era]:
+        era = CLAMPED
+    own = [one for one in slices if one.era == era]
+    out = np.union1d(_early(index, own, launches), _clamped(index) if era != CLAMPED else ())
+    far = [np.arange(one.low, one.high) for one in slices if one.era != era]
+    others = np.unique(np.concatenate([*far, out])).astype(np.uint32)
+    within = [*_without(index, own, out), *((one.start, one.end) for one in marks if one.era == era)]
+    if all(start == end == within[0][0] for start, end in within):
+        within += [(one.start, one.end) for one in pieces if one.row in only_spans]
+    span = (min(start for start, _ in within), max(end for _, end in within)) if within else None
+    return OwnClock(span, int(counts[era]), others)
+
+
+def span_of_clocks(sources: Iterable[tuple[OwnClock, int]]) -> tuple[int, int] | None:
+    """Return from when to when several sources last under their clocks' offsets, None where all are empty:
+    those whose times count from the same as most slices'.
+    """
+    weights, spans = [0, 0], []
+    for own, offset in sources:
+        if own.span is not None:
+            start, end = own.span[0] + offset, own.span[1] + offset
+            era = SINCE_1970 if EPOCHS[0] <= start < EPOCHS[1] else ELSEWHERE
+            weights[era] += max(1, own.weight)
+            spans.append((era, start, end))
+    usual = SINCE_1970 if weights[SINCE_1970] >= weights[ELSEWHERE] else ELSEWHERE
+    same = [(start, end) for era, start, end in spans if era == usual]
+    return (min(start for start, _ in same), max(end for _, end in same)) if same else None
+
+
+def end_of_lanes(index: Index, lanes: AnyArray) -> int:
+    """Return the first ns, in lane time, after everything in these lanes of the lane table."""
+    end = int(lanes["end"].max())
+    for lane in lanes[lanes["end"] == end]:
+        first = int(lane["first_row"])
+        last = index.rows["end"][first : first + int(lane["rows"])] == end
+        for number in (np.flatnonzero(last) + first).tolist():
+            if int(index.rows[number]["count"]) and int(row_starts(index, number)[-1]) == end:
+                return end + 1
+    return end
+
+
+def _rows_of_spans(index: Index) -> set[int]:
+    """Return the rows that hold nothing but whole-window spans."""
+    if SPAN_CATEGORY not in index.categories:
+        return set()
+    number, rows = index.categories.index(SPAN_CATEGORY), index.rows
+    single = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["category_count"] == 1))
+    kinds: AnyArray = index.column("row_categories")[rows["categories"][single].astype(np.int64)]
+    return set(single[kinds == number].tolist())
+
+
+def _edges(index: Index) -> I64:
+    """Return the times at which what times count from changes, lane time."""
+    edges = [1 - TIME_LIMIT, *(edge - index.origin_ns for edge in EPOCHS), TIME_LIMIT]
+    return np.array([min(max(edge, 1 - TIME_LIMIT), TIME_LIMIT) for edge in edges], np.int64)
+
+
+def _all_pieces(index: Index) -> list[_Piece]:
+    """Return all rows, cut where what their times count from changes."""
+    edges, rows = _edges(index), index.rows
+    filled = np.flatnonzero(rows["count"])
+    first, last = (np.searchsorted(edges, rows[name][filled], "right") for name in ("start", "end"))
+    columns = (rows[name][filled].tolist() for name in ("kind", "first", "count", "start", "end"))
+    pieces = []
+    for row, era, until, kind, begin, count, start, end in zip(
+        filled.tolist(), first.tolist(), last.tolist(), *columns
+    ):
+        if era == until:
+            pieces.append(_Piece(row, RowKind(kind), _OF_PIECES[era], begin, begin + count, start, end))
+        else:
+            pieces += _pieces(index, row, edges)
+    return pieces
+
+
+def _clamped(index: Index) -> U32:
+    """Return the positions of the slices whose times are not known, as they were too large to keep."""
+    flags = index.column("flags.value") & SliceFlag.CLAMPED > 0
+    return np.asarray(index.column("flags.position")[flags], np.uint32)
+
+
+def _pieces(index: Index, row: int, edges: I64) -> list[_Piece]:
+    """Return a row cut where what its times count from changes."""
+    table = index.rows[row]
+    kind, first, count = RowKind(int(table["kind"])), int(table["first"]), int(table["count"])
+    starts = row_starts(index, row)
+    cuts = [0, *np.searchsorted(starts, edges).tolist(), count]
+    pieces = []
+    for era, low, high in zip(_OF_PIECES, cuts, cuts[1:]):
+        if low < high:
+            end = int(starts[high - 1])
+            if kind == RowKind.SLICES:
+                end += int(index.duration([first + high - 1])[0])
+            pieces.append(_Piece(row, kind, era, first + low, first + high, int(starts[low]), end))
+    return pieces
+
+
+def _early(index: Index, own: Sequence[_Piece], launches: Callable[[], Launches]) -> U32:
+    """Return the positions of device work on another clock among what ends before anything on the host."""
+    is_device = index.lanes["role"][index.rows["lane"]] == LaneRole.DEVICE
+    begins = min((one.start for one in own if not is_device[one.row]), default=None)
+    if begins is None:
+        return np.zeros(0, np.uint32)
+    parts = []
+    for one in own:
+        if is_device[one.row] and one.start < begins:
+            at = one.low + int(np.searchsorted(index.column("slices.start")[one.low : one.high], begins))
+            last = int(index.column("slices.start")[at - 1]) + int(index.duration([at - 1])[0])
+            parts.append(np.arange(one.low, at - (last >= begins), dtype=np.uint32))
+    if not any(map(len, parts)):
+        return np.zeros(0, np.uint32)
+    early = np.sort(np.concatenate(parts))
+    work = launches()
+    process = processes_of(index, early)
+    groups = [early[process == number] for number in np.unique(process).tolist()]
+    return np.concatenate([_judged(index, group, work) for group in groups])
+
+
+def _judged(index: Index, early: U32, launches: Launches) -> U32:
+    """Return which slices of one process, all before the host begins, stand on another clock."""
+    from .lost import starting_calls  # hardly any trace has such work
+
+    none = np.zeros(0, np.uint32)
+    own = processes_of(index, launches.kernels) == processes_of(index, early[:1])[0]
+    kernels, launch = launches.kernels[own], launches.launch[own]
+    starts = index.column("slices.start")[kernels].astype(np.int64)
+    is_known = launch != NONE
+    begun = index.column("slices.start")[np.where(is_known, launch, 0)].astype(np.int64)
+    is_early, before = np.isin(kernels, early), is_known & (starts < begun)
+    later = ~is_early
+    if np.count_nonzero(before & later) > SKEWED * np.count_nonzero(is_known & later):
+        return none
+    linked = kernels[is_early & before]
+    if later.any():
+        rest = np.flatnonzero(later)
+        if is_known[rest[np.argmin(starts[rest])]]:
+            return early
+        return np.asarray(linked, np.uint32)
+    is_clear = len(linked) or len(starting_calls(index, launches))
+    return early if is_clear else none
+
+
+def _without(index: Index, pieces: Sequence[_Piece], positions: AnyArray) -> list[tuple[int, int]]:
+    """Return (start, end) of what is left of pieces without some slices."""
+    spans = []
+    for one in pieces:
+        low, high = np.searchsorted(positions, (one.low, one.high)).tolist()
+        if low == high:
+            spans.append((one.start, one.end))
+            continue
+        left = np.setdiff1d(np.arange(one.low, one.high, dtype=np.uint32), positions[low:high])
+        if len(left):
+            last = int(left[-1])
+            end = int(index.column("slices.start")[last]) + int(index.duration([last])[0])
+            spans.append((int(index.column("slices.start")[left[0]]), end))
+    return spans
