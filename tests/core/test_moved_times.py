@@ -28,7 +28,7 @@ SHIFTS = (Decimal(1), Decimal("-86400000000"), Decimal(3 * 10**14), Decimal(9 * 
 """µs; by the last no time fits into 64 bits of ns, and none could be ns."""
 STRETCHED = 10_000
 """So many times as long a pause becomes."""
-MOST_US = 10**15
+MAX_US = 10**15
 """A stretched pause is no longer than 31 years: times beyond 146 are clamped."""
 MARK = "<number>"
 """What stands around the digits of a number while it is a text, as JSON writes no Decimal."""
@@ -119,7 +119,7 @@ def pauses(document: Document) -> list[tuple[Decimal, Decimal]]:
         length = event.get("dur", 0)
         end = start + (length if isinstance(length, int | Decimal) else 0)
         reach = end if reach is None else max(reach, end)
-    may_grow = [gap for gap in gaps if (gap[1] - gap[0]) * STRETCHED < MOST_US]
+    may_grow = [gap for gap in gaps if (gap[1] - gap[0]) * STRETCHED < MAX_US]
     return sorted(may_grow, key=lambda gap: gap[0] - gap[1])
 
 
