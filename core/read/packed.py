@@ -9,6 +9,7 @@ import sys
 import zlib
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
@@ -354,8 +355,23 @@ def zip_reader(path: Openable, library: ModuleType | None = None) -> RawReader:
         raise
 
 
+def other_members(path: Openable) -> list[str]:
+    """Return the names of what a zip archive holds besides its trace, and what nobody reads or checks."""
+    import zipfile
+
+    with path.open("rb") as raw, suppress(zipfile.BadZipFile, ValueError, OSError, UnreadableError):
+        archive = zipfile.ZipFile(raw)
+        trace = _only_trace(archive)
+        return [member.filename for member in _members(archive) if member is not trace and member.file_size]
+    return []
+
+
+def _members(archive: ZipFile) -> list[ZipInfo]:
+    return [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+
+
 def _only_trace(archive: ZipFile) -> ZipInfo:
-    members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+    members = _members(archive)
     traces = [m for m in members if m.file_size]
     if len(traces) > 1:
         likely = [m for m in traces if ".json" in m.filename.lower()]

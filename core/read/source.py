@@ -24,7 +24,7 @@ from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from .inflate import PREFIX, Openable, RawReader, added_encoding, added_reader, utf16_reader
 from .local_file import LocalFile
-from .packed import is_skippable, open_packed
+from .packed import is_skippable, open_packed, other_members
 from .problem import SOUND, Problem
 from .urls import is_url, shown_url
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""
 ENDS = ("head", "tail")
+MOST_OTHERS = 8
+"""So many other files of an archive are named."""
 SNIFF = 4096
 SPOOL_BLOCK = 1 << 20
 INFLATED_AT_ONCE = 1 << 20
@@ -337,7 +339,15 @@ def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> 
         fingerprint["mtime_ns"] = status.st_mtime_ns
         fingerprint |= zip(ENDS, map(_hash, ends))
     kind = "stdin" if digest else packing
-    return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, _keep=keep)
+    notes = _zip_notes(name, file) if packing == "zip" else ()
+    return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, notes, _keep=keep)
+
+
+def _zip_notes(name: str, file: LocalFile) -> tuple[str, ...]:
+    """Return what is said of an archive that holds other files than its trace."""
+    others = other_members(file)
+    names = ", ".join(others[:MOST_OTHERS]) + (", …" if len(others) > MOST_OTHERS else "")
+    return (f"{name} holds other files, which are neither read nor checked: {names}",) if others else ()
 
 
 def _ends_of(file: LocalFile, size: int) -> tuple[bytearray, bytearray]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -139,3 +140,22 @@ def test_info_doctor_and_the_picture_say_it(tmp_path: Path) -> None:
         said = tracelane_here(*command, str(path), *where)
         words = said.stdout + said.stderr
         assert f"damaged at byte {problem.offset:,}" in words and "again" in words, command
+
+
+@pytest.mark.parametrize("others", [{}, {"README.txt": b"words"}, {"a\nb\x1b[31m": b"1", "empty": b""}])
+def test_other_files_of_an_archive_are_named(others: dict[str, bytes], tmp_path: Path) -> None:
+    """What lies in a zip beside its trace is neither read nor checked, damaged or not, and that is said."""
+    path = tmp_path / "t.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in {**others, "trace.json": TEXT, "__MACOSX/x": b"x", "folder/": b""}.items():
+            archive.writestr(name, data)
+    data = bytearray(path.read_bytes())
+    if others:
+        data[30 + len(next(iter(others)))] ^= 1  # the first byte of the first file
+    path.write_bytes(data)
+    assert not others or zipfile.ZipFile(path).testzip() in others
+    done = tracelane_here("info", str(path), "--index-dir", str(tmp_path / "index"))
+    lines = [line for line in done.stdout.splitlines() if "neither read nor checked" in line]
+    assert done.returncode == 0 and "900 slices" in done.stdout
+    assert len(lines) == bool(others)
+    assert not lines or (next(iter(others))[0] in lines[0] and "empty" not in lines[0])

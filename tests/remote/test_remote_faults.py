@@ -256,3 +256,37 @@ def test_a_file_over_ssh_that_changes_is_said(tmp_path: Path) -> None:
         )
         done = tracelane("--version", code=code, **environment)
         assert CHANGED in done.stdout and done.stdout.startswith("100\n"), done.stderr
+
+
+S3_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "forbidden": ({"statuses": {PATH: 403}}, "Forbidden"),
+    "missing": ({"files": {}}, "no such file"),
+    "overloaded": ({"statuses": {PATH: 503}}, "Service Unavailable"),
+    "elsewhere": ({"statuses": {PATH: 301}}, "Moved Permanently"),
+    "cut each time": ({"breaks": "off", "broken": 1 << 20, "comes": 0.0}, "and was asked 5 times"),
+    "short each time": ({"breaks": "less", "broken": 1 << 20, "comes": 0.0}, "and was asked 5 times"),
+    "cut twice": ({"breaks": "off", "broken": 2}, ""),
+    "short twice": ({"breaks": "less", "broken": 2}, ""),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", S3_FAULTS)
+def test_faults_of_an_object_storage_are_said(fault: str, tmp_path: Path) -> None:
+    """Each is one line that names the object, and ends the command; an answer that breaks off now and then is
+    asked for again.
+    """
+    pytest.importorskip("s3fs", reason="traces on object storage need s3fs")
+    faults, says = S3_FAULTS[fault]
+    with running(FaultyServer(**{"files": {PATH: TEXT}, **faults})) as server:
+        environment = {
+            "AWS_ENDPOINT_URL": server.url,
+            "AWS_ACCESS_KEY_ID": "nobody",
+            "AWS_SECRET_ACCESS_KEY": "nothing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+        done = tracelane("info", f"s3:/{PATH}", "--index-dir", str(tmp_path / "index"), **environment)
+    assert done.returncode == (2 if says else 0), done.stderr
+    assert says in done.stderr and done.stderr.count("\n") == bool(says)
+    assert bool(says) != ("1,000 events" in done.stdout)
+    assert not says or done.stderr.startswith(f"tracelane: s3:/{PATH}: ")
