@@ -9,6 +9,7 @@ import traceback
 from collections import deque
 from pathlib import Path
 
+from tracelane.core.base.private import make_folders
 from tracelane.core.base.safe_text import safe
 
 RECENT = 200
@@ -67,7 +68,7 @@ class SessionLog:
         return self.path
 
     def _open(self, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folders(path.parent)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
         self._file = os.open(path, flags, 0o600)
         self.path = path

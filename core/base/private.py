@@ -52,6 +52,18 @@ def make_private_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folders(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for their owner alone whatever the umask; OSError.
+    Those that are there stay as they are.
+    """
+    if folder.is_dir():
+        return
+    make_folders(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, FOLDER_MODE)
+        os.chmod(folder, FOLDER_MODE)
+
+
 def is_own_folder(folder: Path) -> bool:
     """Tell whether a path is a folder that this user owns, and no link."""
     try:

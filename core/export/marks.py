@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import TracelaneError
 from ..base.numbers import json_value
-from ..base.private import make_private_folder, read_private, read_regular, reason_of, write_private
+from ..base.private import (
+    make_folders,
+    make_private_folder,
+    read_private,
+    read_regular,
+    reason_of,
+    write_private,
+)
 from ..base.safe_text import json_text
 from ..base.units import TIME_LIMIT
 
@@ -142,7 +149,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
 def write_object(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object in place of a file, whole or not at all. Raises TracelaneError."""
     try:
-        path.parent.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(path.parent.parent)
         make_private_folder(path.parent)
         write_private(path, (json_text(value, indent=1) + "\n").encode())
     except OSError as error:

@@ -25,7 +25,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.errors import CacheError, Cancelled
-from ..base.private import FOLDER_MODE, FOREIGN, is_own_folder, make_private_folder, open_private
+from ..base.private import (
+    FOLDER_MODE,
+    FOREIGN,
+    is_own_folder,
+    make_folders,
+    make_private_folder,
+    open_private,
+)
 from ..base.progress import CancelledCallback, never
 from .version import FORMAT_VERSION, MANIFEST
 
@@ -248,7 +255,10 @@ def _trouble_writing(folder: Path, shared: bool) -> str:
     """
     root = folder.parent
     try:
-        root.parent.mkdir(parents=True, exist_ok=True)
+        if shared:
+            root.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            make_folders(root.parent)
         if not os.path.lexists(root):
             os.mkdir(root, FOLDER_MODE)
         elif not shared and os.lstat(root).st_uid != os.geteuid():  # a link to another disk may be the user's

@@ -33,6 +33,8 @@ from tracelane.core.index.store import Index
 from tracelane.core.read.source import open_source
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.main import main
+from tracelane.tui.cli.viewing import first_start_notes
+from tracelane.tui.session_log import SessionLog, default_log
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 SOMEBODY = 54321
@@ -85,6 +87,27 @@ def test_other_files_keep_the_umask(trace_file: Path, tmp_path: Path) -> None:
         raise KeyboardInterrupt
     afterwards.touch()
     assert stat.S_IMODE(meanwhile.stat().st_mode) == stat.S_IMODE(afterwards.stat().st_mode)
+
+
+@pytest.mark.usefixtures("_umask")
+def test_folders_on_the_way_are_private(
+    trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A home without folders gets those of cache, data and state for its owner alone, whatever the umask."""
+    home = tmp_path / "home"
+    home.mkdir(0o700)
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    trace = open_trace(trace_file)
+    write_marks(shelf(trace, "marks"), [Mark(0, "x")])
+    assert first_start_notes()
+    log = default_log()
+    assert log is not None
+    SessionLog(log)
+    made = [path for path in home.rglob("*") if not path.is_symlink()]
+    assert {"tracelane", "started", "viewer.log"} <= {path.name for path in made}
+    assert [path for path in made if path.stat().st_mode & 0o077] == []
 
 
 def test_a_cache_that_others_could_enter_is_closed(trace_file: Path) -> None:

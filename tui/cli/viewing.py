@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.private import FILE_MODE, make_folders
 from tracelane.core.export.marks import index_of_one
 
 from ..session_log import SessionLog, default_log
@@ -383,8 +384,8 @@ def first_start_notes() -> tuple[str, ...]:
     if log is None:
         return ()
     try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.with_name("started").touch(exist_ok=False)
+        make_folders(log.parent)
+        log.with_name("started").touch(FILE_MODE, exist_ok=False)
     except OSError:
         return ()
     return (THREE_KEYS,)

@@ -24,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from tracelane.core.base.private import make_folders
 from tracelane.core.base.safe_text import safe
 
 LFLAG, CONTROL_CHARACTERS = 3, 6
@@ -194,7 +195,7 @@ def _opened_process(process: int) -> list[int]:
 
 
 def _append(log: Path, lines: Sequence[str]) -> None:
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folders(log.parent)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
     file = os.open(log, flags, 0o600)
     os.write(file, "".join(f"{safe(line)}\n" for line in lines).encode())
