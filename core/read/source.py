@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""
 ENDS = ("head", "tail")
-MOST_OTHERS = 8
+MAX_OTHERS = 8
 """So many other files of an archive are named."""
 SNIFF = 4096
 SPOOL_BLOCK = 1 << 20
@@ -346,7 +346,7 @@ def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> 
 def _zip_notes(name: str, file: LocalFile) -> tuple[str, ...]:
     """Return what is said of an archive that holds other files than its trace."""
     others = other_members(file)
-    names = ", ".join(others[:MOST_OTHERS]) + (", …" if len(others) > MOST_OTHERS else "")
+    names = ", ".join(others[:MAX_OTHERS]) + (", …" if len(others) > MAX_OTHERS else "")
     return (f"{name} holds other files, which are neither read nor checked: {names}",) if others else ()
 
 

@@ -105,9 +105,9 @@ def test_folders_on_the_way_are_private(
     log = default_log()
     assert log is not None
     SessionLog(log)
-    made = [path for path in home.rglob("*") if not path.is_symlink()]
-    assert {"tracelane", "started", "viewer.log"} <= {path.name for path in made}
-    assert [path for path in made if path.stat().st_mode & 0o077] == []
+    paths = [path for path in home.rglob("*") if not path.is_symlink()]
+    assert {"tracelane", "started", "viewer.log"} <= {path.name for path in paths}
+    assert [path for path in paths if path.stat().st_mode & 0o077] == []
 
 
 def test_a_cache_that_others_could_enter_is_closed(trace_file: Path) -> None:
