@@ -22,6 +22,7 @@ import numpy as np
 from ...base.arrays import AnyArray
 from ...base.errors import UsageError
 from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING
+from ...base.needed_words import text_matches
 from ...base.pattern import Pattern
 from ...base.private import config_path, read_settings, settings_table
 from ...index.store import Index
@@ -42,6 +43,12 @@ class KernelKind:
     name: str
     type: KernelType
     pattern: re.Pattern[str] | Pattern
+
+    def fits(self, name: str, small: str) -> bool:
+        """Tell whether a name is of this kind; `small` is the same in small letters."""
+        if isinstance(self.pattern, re.Pattern):
+            return text_matches(self.pattern, name, small)
+        return bool(self.pattern.search(name))
 
 
 def _kind(name: str, type: KernelType, *patterns: str) -> KernelKind:
@@ -150,7 +157,8 @@ def _kind_of(table: KindTable, name: str, category: str) -> KernelKind:
         return FILL if "emset" in category else COPY
     if category in SYNC_CATEGORIES:
         return SYNC
-    return next((row for row in table.rows if row.pattern.search(name)), OTHER)
+    small = name.lower()
+    return next((row for row in table.rows if row.fits(name, small)), OTHER)
 
 
 OTHER = _kind(UNKNOWN, "compute", r"$^")
