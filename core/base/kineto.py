@@ -52,14 +52,20 @@ class Categories:
 
     names: frozenset[str]
     vendors: bool = False
+    prefixes: tuple[str, ...] = ()  # how others begin, upper and lower case alike
 
     def __contains__(self, category: object) -> bool:
         if category in self.names or not isinstance(category, str):
             return category in self.names
+        if self.prefixes and category.lower().startswith(self.prefixes):
+            return True
         return self.vendors and category not in _GROUP_OF and vendor_of(category) != ""
 
-    def __or__(self, others: frozenset[str]) -> Categories:
-        return Categories(self.names | others, self.vendors)
+    def __or__(self, others: frozenset[str] | Categories) -> Categories:
+        if not isinstance(others, Categories):
+            return Categories(self.names | others, self.vendors, self.prefixes)
+        vendors, prefixes = self.vendors or others.vendors, self.prefixes + others.prefixes
+        return Categories(self.names | others.names, vendors, prefixes)
 
     __ror__ = __or__
 
@@ -80,7 +86,9 @@ DEVICE = GROUPS["device"] | {"privateuse1_driver"}
 RUNTIME = Categories(GROUPS["runtime"] - {"overhead", "privateuse1_driver"}, vendors=True)
 """Calls into the runtime or driver of a device."""
 OPS = frozenset({"cpu_op", "Operator", "operator"})
-ANNOTATIONS = frozenset({"user_annotation"})
+RANGES = ("nvtx", "roctx")
+"""How the categories begin of ranges that programs mark by NVIDIA's and AMD's libraries."""
+ANNOTATIONS = Categories(frozenset({"user_annotation"}), prefixes=RANGES)
 HOST_EVENTS = RUNTIME | GROUPS["runtime"] | GROUPS["python"] | OPS | ANNOTATIONS
 """Of what the host did."""
 DEVICE_ANNOTATION = "gpu_user_annotation"
@@ -107,6 +115,7 @@ NOT_WORK = (
     | GROUPS["python"]
     | GROUPS["runtime"]
     | RUNTIME
+    | ANNOTATIONS
 )
 """Categories that are never a device's work. On a device whose categories are unknown all others are."""
 
@@ -192,6 +201,8 @@ def slice_kind(category: str, name: str = "") -> SliceKind:
     """Return the kind of a slice; without a name that of what has this category and is no collective."""
     low = category.lower()
     kind = _KINDS.get(low)
+    if kind is None and low.startswith(RANGES):
+        kind = SliceKind.ANNOTATION
     if kind is None:
         calls = {"runtime": SliceKind.CALL, "driver": SliceKind.DRIVER_CALL}
         kind = calls.get(low.rpartition("_")[2], SliceKind.OTHER)

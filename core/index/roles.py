@@ -10,6 +10,7 @@ these rules that tells:
    process may have a device's label, where profilers put thread 0; if all are overhead the profiler's;
 4. the process: slices without a category that tells are a device's where the process has a device's label
    ("AIU 0"), or only a device and its number as its name ("GPU2");
+   Ranges that a program marked (NVTX, ROCTX) and that a tool projects to a device are derived;
 5. the shape of names, in files without any category or label: a lane nine tenths of whose slices are called
    as compilers call kernels (`void f<…>(…)`) or as profilers call copies (`[MEMCPY] HtoD`) is a device's.
 
@@ -27,7 +28,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..base.arrays import U8, AnyArray, concatenated_ranges
-from ..base.kineto import GROUPS, RUNTIME, Categories, vendor_of
+from ..base.kineto import ANNOTATIONS, GROUPS, RANGES, RUNTIME, Categories, vendor_of
 from .flex import flex_work, is_flex
 from .format import LaneKind, LaneRole, RowKind
 from .producers import lane_signs, producer_of
@@ -35,7 +36,7 @@ from .store import Index
 
 DEVICE = GROUPS["device"]
 PROFILER = frozenset({"overhead", "Trace"})
-HOST: Categories = RUNTIME | GROUPS["op"] | GROUPS["python"] | PROFILER
+HOST: Categories = RUNTIME | GROUPS["op"] | GROUPS["python"] | PROFILER | ANNOTATIONS
 """Categories of what only the host does, beside what the profiler does."""
 PROFILERS_OWN = frozenset({'"Spans"', '"Traces"'})
 """Pids, as JSON texts, under which Kineto files notes about itself."""
@@ -68,6 +69,9 @@ def lane_roles(index: Index) -> U8:
         beyond_profiler = _lanes_holding(index, lambda category: category not in PROFILER)
         roles[(lanes["slices"] > 0) & ~beyond_profiler] = LaneRole.PROFILER
         roles[_lanes_holding(index, DEVICE.__contains__) | (beyond_host & in_labelled)] = LaneRole.DEVICE
+        ranges = [index.string(int(name)).lower().startswith(RANGES) for name in lanes["name"]]
+        marked = _lanes_holding(index, ANNOTATIONS.__contains__) & ~beyond_host
+        roles[(np.array(ranges, np.bool_) | marked) & in_labelled & (lanes["slices"] > 0)] = LaneRole.DERIVED
         producer = producer_of(index)
         if producer is not None:
             for number, sign in lane_signs(index, producer).items():

@@ -51,11 +51,11 @@ def devices(trace: TraceLanes) -> tuple[Device, ...]:
     return tuple(_joined(trace, result))
 
 
-def _joined(trace: TraceLanes, found: Sequence[tuple[Process, tuple[int, ...]]]) -> Iterator[Device]:
+def _joined(trace: TraceLanes, processes: Sequence[tuple[Process, tuple[int, ...]]]) -> Iterator[Device]:
     """Yield the devices, lanes that a producer writes in a process of their own with those of their device
     where their file has just one: collectives of CANN, copies of rocprof.
     """
-    for source, group in groupby(found, lambda one: one[0].source):
+    for source, group in groupby(processes, lambda one: one[0].source):
         index, members = trace.indexes[source], list(group)
         producer = producer_of(index)
         joins = [producer is not None and bool(producer.joined.search(one.name)) for one, _ in members]

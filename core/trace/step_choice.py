@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray, distinct, sum_of
 from ..base.clock import Clocks
-from ..base.kineto import GROUPS, HOST_EVENTS, StartedWork, started_work
+from ..base.kineto import ANNOTATIONS, GROUPS, HOST_EVENTS, StartedWork, started_work
 from ..base.numbers import whole_number
 from ..base.units import count_of
 from ..index.flex import is_flex, round_trips
@@ -266,7 +266,7 @@ class Candidate:
 def _candidates(index: Index, texts: Mapping[int, str]) -> list[Candidate]:
     """Return names (numbers aside) that repeat on a lane, by process where most; most time first."""
     names, categories = index.column("slices.name"), index.column("slices.category")
-    notes, hosts = category_mask(index, {"user_annotation"}), category_mask(index, HOST_EVENTS)
+    notes, hosts = category_mask(index, ANNOTATIONS), category_mask(index, HOST_EVENTS)
     graphs = np.array([n for n, text in texts.items() if GRAPHS.match(text) or _is_graph(text)], names.dtype)
     frames = np.array([n for n, text in texts.items() if FRAMES.search(text)], names.dtype)
     is_python = category_mask(index, GROUPS["python"])

@@ -12,6 +12,7 @@ import pytest
 
 from tests.corpus import file, for_files
 from tests.events import metadata, open_events
+from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.tables.device.device_state import PRECEDENCE, device_states
 from tracelane.core.tables.device.kernels import kernels
 from tracelane.core.tables.doctor.doctor import analyse_doctor
@@ -172,6 +173,23 @@ def test_a_producers_file_is_sound(known: Known, tmp_path: Path) -> None:
     """What a producer writes as it always does is nothing to warn of."""
     table = analyse_doctor(Scope(open_events(tmp_path, known.make())))["doctor"]
     assert not set(table.texts("severity")) - {"note"}
+
+
+@pytest.mark.parametrize("category", ["nvtx", "NVTX_PUSHPOP_RANGE", "roctx", None])
+def test_ranges_of_programs_are_no_work(category: str | None, tmp_path: Path) -> None:
+    """Ranges that a program marked (NVTX, ROCTX) are no kernels where a tool projects them to the device."""
+    events = [
+        *_processes({1: "python", 2: "GPU 0"}, {2: "GPU 0"}),
+        *_threads(2, {7: "Stream 7", 8: "NVTX GPU ranges"}),
+        {**_slice("gemm", 0, 4 * MS, 2, 7), "cat": "kernel"},
+        {**_slice("forward", 0, 9 * MS, 2, 8), **({"cat": category} if category else {})},
+        {**_slice("forward", 0, 9 * MS, 1, 1), **({"cat": category} if category else {})},
+    ]
+    trace = open_events(tmp_path, events)
+    assert [device.label for device in devices(trace)] == ["GPU 0"]
+    assert kernels(Scope(trace)).texts("name") == ["gemm"]
+    kinds = {slice_kind(category, "forward")} if category else set()
+    assert kinds <= {SliceKind.ANNOTATION}
 
 
 def test_several_devices_keep_copies_apart(tmp_path: Path) -> None:

@@ -293,7 +293,9 @@ def on_from(trace: Trace, identity: SliceId) -> list[Target]:
         if arrow.target is not None and arrow.target != identity
     ]
     detail = trace.detail(identity)
-    if detail is not None and detail.category in OPS | ANNOTATIONS | {"python_function"}:  # through others
+    if detail is not None and detail.category in OPS | ANNOTATIONS | frozenset(
+        {"python_function"}
+    ):  # through others
         launched = trace.kernels_under(identity)
         positions = [] if launched is None else launched.kernels[:MAX].tolist()
         targets += [Target(trace.slice_id_of(identity.source, position), "launch") for position in positions]
