@@ -42,6 +42,7 @@ class SlowLine:
 
     command: Sequence[str]
     size: tuple[int, int] = (100, 30)  # columns, lines
+    stated: tuple[int, int] | None = None  # what the terminal says its size is, where that is not so
     bits_per_s: float = 0.0  # 0: as fast as it comes
     delay_s: float = 0.0
     answers: bool = True  # whether the terminal answers where its cursor is
@@ -50,7 +51,7 @@ class SlowLine:
 
     def __post_init__(self) -> None:
         environ = {**os.environ, "TERM": "xterm-256color", **self.environ}
-        self.pid, self.terminal = fork_on_terminal(self.size, self.command, environ, self.cwd)
+        self.pid, self.terminal = fork_on_terminal(self.stated or self.size, self.command, environ, self.cwd)
         self.screen = TerminalScreen(*self.size)
         self.delivered: list[Delivered] = []
         self.questions = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import shutil
 import signal
 import sys
 import termios
@@ -63,7 +64,9 @@ class TerminalDriver(OpenDriver):
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
-        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        # Of a terminal that knows no size Textual is told 24 lines here and 25 there, and lays itself out for
+        # both in turn, without end.
+        super().__init__(app, debug=debug, mouse=mouse, size=size or shutil.get_terminal_size())
         self.pace = Pace()
         self._screen = ScreenDiff()
         self._unasked = 0  # characters written since the last question
@@ -126,9 +129,10 @@ class TerminalDriver(OpenDriver):
     def _terminal_size(self) -> tuple[int, int]:
         """Columns and lines, as they are now: another size than before means that the picture is gone."""
         try:
-            return os.get_terminal_size(self._output.fileno())
+            size = os.get_terminal_size(self._output.fileno())
         except OSError:
             return (0, 0)
+        return size if all(size) else shutil.get_terminal_size()
 
     # -- taking and giving back -----------------------------------------------------------------------------
 
