@@ -48,6 +48,7 @@ class NumberedBatches:
         self._lengths: dict[str, list[int]] = {}
         self._track_counts: dict[str, I64] = {}
         self._number_tracks(tables, check)
+        self._join_forms()
         self._number_categories(check)
 
     def _number_tracks(self, tables: Sequence[StringTable], check: Callable[[], None]) -> None:
@@ -72,6 +73,24 @@ class NumberedBatches:
         """JSON texts, by number."""
         self.tracks: list[Track] = [(text(pid), text(tid)) for pid, tid in numbers]
         """JSON texts of (pid, tid)."""
+
+    def _join_forms(self) -> None:
+        """Move what stands on a thread without slices to the one thread that has some and the same ids, where
+        those are written as numbers here and as texts there: rocprof writes slices of "2" and arrows of 2.
+        """
+        forms: dict[Track, list[int]] = {}
+        for number, (pid, tid) in enumerate(self.tracks):
+            forms.setdefault((_as_number(pid), _as_number(tid)), []).append(number)
+        if len(forms) == len(self.tracks):
+            return
+        counts, joined = self.track_counts("timed"), np.arange(len(self.tracks) + 1, dtype=np.uint32)
+        joined[-1] = NONE
+        for same in forms.values():
+            filled = [number for number in same if counts[number]]
+            if len(filled) == 1:
+                joined[same] = filled[0]
+        self._track_maps = [joined[np.minimum(numbers, len(self.tracks))] for numbers in self._track_maps]
+        self._track_counts.clear()
 
     def _number_categories(self, check: Callable[[], None]) -> None:
         is_used = [np.zeros(len(numbers), np.bool_) for numbers in self.strings.maps]
@@ -195,3 +214,9 @@ class SourceStrings:
             blob.append(text)
             offsets.append(ends + size)
             done, size = done + len(ends), size + len(text)
+
+
+def _as_number(text: str) -> str:
+    """Return the JSON text of an id as that of a number, where it is one in quotes."""
+    inner = text[1:-1]
+    return inner if text.startswith('"') and inner.isascii() and inner.isdigit() else text
