@@ -10,12 +10,13 @@ import random
 import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.corpus import in_turn
 from tests.events import every_phase
 from tests.packings import zip_of
 from tests.tui.cli_commands import BUG, CODES
@@ -142,21 +143,29 @@ class Trial:
         return f"{code}: an answer of neither state: {errors[-200:]}"
 
 
+COMMANDS = [words for words in chain(*SHORT_FORMS.values()) if words[0] not in LEFT_OUT]
+WHEN = list(product(CHANGES, (True, False)))
+"""Each change once the index is open, and while the file is read."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("is_indexed", [True, False], ids=["once it is open", "while it is read"])
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    ("command", "when"),
+    [
+        pytest.param(
+            number, when, id=f"{COMMANDS[number][0]}-{number}-{when[0]}{'' if when[1] else ', read'}"
+        )
+        for number, when in in_turn(range(len(COMMANDS)), WHEN, 1)
+    ],
+)
 def test_commands_answer_of_one_state(
-    change: str, is_indexed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: int, when: tuple[str, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every command, in every form of exports, answers of the file before or after, or says what happened."""
-    choose, moment = random.Random(change), Moment(monkeypatch)
-    commands = [words for words in chain(*SHORT_FORMS.values()) if words[0] not in LEFT_OUT]
-    problems = [
-        f"{' '.join(words)}: {problem}"
-        for number, words in enumerate(commands)
-        if (problem := Trial(tmp_path, words, number, moment).problem(change, choose, is_indexed=is_indexed))
-    ]
-    assert not problems, "\n".join(problems)
+    (change, is_indexed), words = when, COMMANDS[command]
+    trial = Trial(tmp_path, words, command, Moment(monkeypatch))
+    problem = trial.problem(change, random.Random(change), is_indexed=is_indexed)
+    assert not problem, f"{' '.join(words)}: {problem}"
 
 
 @pytest.mark.parametrize("change", ["cut", "emptied", "overwritten"])
