@@ -125,6 +125,6 @@ def test_results_of_other_code_are_not_taken(installed: Installed, tmp_path: Pat
     show = ("-c", "from tracelane.core.tables.frame.cached import code_hash; print(code_hash())")
     before = installed.python(tmp_path, installed.home, *show)
     assert installed.python(tmp_path, installed.home, *show) == before
-    module = installed.home / "tracelane" / "core" / "tables" / "steps.pyc"
+    module = installed.home / "tracelane" / "core" / "tables" / "steps" / "steps.pyc"
     os.utime(module, ns=(0, module.stat().st_mtime_ns + 10**9))
     assert installed.python(tmp_path, installed.home, *show) != before

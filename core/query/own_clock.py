@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.clock import EPOCHS
 from ..base.units import TIME_LIMIT
 from ..index.format import NONE, LaneRole, RowKind, SliceFlag
@@ -60,7 +60,7 @@ class _Piece(NamedTuple):
 def own_clock(index: Index, launches: Callable[[], Launches]) -> OwnClock:
     """Return what stands on the clock of most of a source; `launches` is asked where device work is early."""
     only_spans = _rows_of_spans(index)
-    pieces = _all_pieces(index)
+    pieces = _as_one(_all_pieces(index))
     slices = [one for one in pieces if one.kind == RowKind.SLICES and one.row not in only_spans]
     marks = [one for one in pieces if one.kind != RowKind.SLICES]
     counts = np.zeros(3, np.int64)
@@ -70,9 +70,10 @@ def own_clock(index: Index, launches: Callable[[], Launches]) -> OwnClock:
     if not counts[era]:
         era = CLAMPED
     own = [one for one in slices if one.era == era]
-    out = np.union1d(_early(index, own, launches), _clamped(index) if era != CLAMPED else ())
+    clamped = _clamped(index) if era != CLAMPED else np.empty(0, np.uint32)
+    out = distinct(np.concatenate([_early(index, own, launches), clamped]))
     far = [np.arange(one.low, one.high) for one in slices if one.era != era]
-    others = np.unique(np.concatenate([*far, out])).astype(np.uint32)
+    others = distinct(np.concatenate([*far, out])).astype(np.uint32)
     within = [*_without(index, own, out), *((one.start, one.end) for one in marks if one.era == era)]
     if all(start == end == within[0][0] for start, end in within):
         within += [(one.start, one.end) for one in pieces if one.row in only_spans]
@@ -163,6 +164,17 @@ def _pieces(index: Index, row: int, edges: I64) -> list[_Piece]:
     return pieces
 
 
+def _as_one(pieces: list[_Piece]) -> list[_Piece]:
+    """Return pieces whose times since 1970 are as all others, where most are before 1970, as times since a
+    start are not: a made trace over all of time has one clock.
+    """
+    before = sum(one.high - one.low for one in pieces if one.era == ELSEWHERE and one.start < 0)
+    since = sum(one.high - one.low for one in pieces if one.era == SINCE_1970)
+    if before <= since:
+        return pieces
+    return [one._replace(era=ELSEWHERE) if one.era == SINCE_1970 else one for one in pieces]
+
+
 def _early(index: Index, own: Sequence[_Piece], launches: Callable[[], Launches]) -> U32:
     """Return the positions of device work on another clock among what ends before anything on the host."""
     is_device = index.lanes["role"][index.rows["lane"]] == LaneRole.DEVICE
@@ -180,7 +192,7 @@ def _early(index: Index, own: Sequence[_Piece], launches: Callable[[], Launches]
     early = np.sort(np.concatenate(parts))
     work = launches()
     process = processes_of(index, early)
-    groups = [early[process == number] for number in np.unique(process).tolist()]
+    groups = [early[process == number] for number in distinct(process).tolist()]
     return np.concatenate([_judged(index, group, work) for group in groups])
 
 

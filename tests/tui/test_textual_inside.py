@@ -41,8 +41,8 @@ from tracelane.tui.textual_inside import (
 )
 
 INSIDE = ROOT / "tui" / "textual_inside.py"
-NOT_THEIRS = {"_replace", "_fields", "_asdict", "_exit"}
-"""Names with an underscore that are public: those of named tuples, and os._exit."""
+NOT_THEIRS = {"_replace", "_fields", "_asdict", "_exit", "_run_exitfuncs"}
+"""Names with an underscore that are public: those of named tuples, os._exit; and what ends a process."""
 GENERATED = {
     "_merged_bindings",
     "_computes",

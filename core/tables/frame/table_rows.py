@@ -178,12 +178,13 @@ class TableRows(TableSchema):
     def sort_keys(self, column: Column) -> Values:
         """Return what a column is sorted by: texts or numbers; of changes the size, of objects the length."""
         values = self.data[column.key]
-        if column.unit == "object":
+        if isinstance(values, list) and column.unit == "id" and any(isinstance(one, str) for one in values):
+            texts = ["" if value is None else str(value) for value in values]
+            return [(len(text), text) for text in texts]  # 9 before 10
+        if column.unit == "object" or (isinstance(values, list) and column.unit != "text"):
             return np.array(
                 [len(value) if isinstance(value, Sized) else value or 0 for value in values], np.float64
             )
-        if isinstance(values, list) and column.unit == "id":
-            return [(len(value), value) for value in values]  # 9 before 10
         if isinstance(values, list) or column.unit == "text":
             return list(values)
         if values.dtype == object:  # large moments, and none
