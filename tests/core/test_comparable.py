@@ -119,7 +119,8 @@ def jittered(events: Sequence[Event], more: Event) -> str:
 def read_json(path: Path) -> tuple[list[Event], Event]:
     raw = path.read_bytes()
     whole = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw, strict=False)
-    events = whole.pop("traceEvents")
+    events = whole if isinstance(whole, list) else whole.pop("traceEvents")
+    whole = {} if isinstance(whole, list) else whole
     return [one for one in events if isinstance(one, dict)], whole
 
 

@@ -188,7 +188,7 @@ def _claimed_once(trace: Trace) -> None:
             assert (claimed <= length).all()
 
 
-@for_files("path", traces("gpu/*", "verdicts/*", "cases/verdicts/*.json", "cases/strangers/*.json"))
+@for_files("path", traces("gpu/*", "verdicts/*.json*", "cases/verdicts/*.json", "cases/strangers/*.json"))
 def test_claims_of_a_gap_are_no_more_than_the_gap(path: Path, corpus_cache: Path) -> None:
     """What the rules claim of one gap adds up to no more than the gap, and each claims only of what it is
     about: waits of waiting, loaders of loading.

@@ -24,7 +24,7 @@ from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import Trace, open_trace
 
 Document: TypeAlias = dict[str, Any]
-SHIFTS = (Decimal(1), Decimal("-86400000000"), Decimal(3 * 10**14), Decimal(9 * 10**18))
+SHIFTS = (Decimal(1), Decimal("-86400000000"), Decimal(3 * 10**13), Decimal(9 * 10**18))
 """µs; by the last no time fits into 64 bits of ns, and none could be ns."""
 STRETCHED = 10_000
 """So many times as long a pause becomes."""
@@ -35,7 +35,12 @@ MARK = "<number>"
 ALIKE = ("*/*.pt.trace.json.gz", "gpu/*.json.gz", "aiu/*.json", "chrome/*.json")
 AT_ZERO = ("mlp_trace.json", "acelyzer_spyre_mlp_tb.pt.trace.json")
 """Work that stands at 0 has lost its time: moved it would not."""
-FILES = [path for path in traces(*ALIKE) if path.name not in AT_ZERO]
+NO_JSON = (
+    *("perfetto_args_ordered.json", "perfetto_json_incomplete.json"),
+    *("speedscope_simple-partial.json", "speedscope_simple-partial-trailing-comma.json"),
+)
+"""What Python's own decoder refuses."""
+FILES = [path for path in traces(*ALIKE) if path.name not in (*AT_ZERO, *NO_JSON)]
 
 
 def later(by: Decimal, begin: Decimal | None, time: Decimal) -> Decimal:
@@ -190,5 +195,5 @@ def check_stretched(document: Document, folder: Path) -> int:
             spans.append(trace.opening_span)
     assert said[1] == said[0]
     longer = (spans[1][1] - spans[1][0]) - (spans[0][1] - spans[0][0])
-    assert longer == int(more * 1000)
+    assert abs(longer - more * 1000) < 1  # each time is rounded to a ns
     return longer

@@ -52,7 +52,7 @@ def test_any_text_is_judged_as_by_the_whole_expression(parts: list[tuple[str, bo
         )
 
 
-@for_files("path", traces("gpu/*", "aiu/*", "multirank/*/*.gz", "verdicts/*"))
+@for_files("path", traces("gpu/*", "aiu/*", "multirank/*/*.gz", "verdicts/*.json*"))
 def test_names_of_real_work_are_of_their_kinds(path: Path, corpus_cache: Path) -> None:
     """Every name of a recording is of the first kind whose expression matches anywhere in it."""
     for index in open_trace(path, index_dir=corpus_cache).indexes:

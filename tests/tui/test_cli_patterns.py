@@ -35,7 +35,6 @@ NAMED = {
     "N_coldstart": ({}, {"cold-start", "late-first-op"}),
     "G_guide64_cold": (
         {
-            "overhead-bound": (3, 3),
             "cold-start": (1, 3),
             "first-kernel": (1, 3),
             "occupancy-query": (3, 3),

@@ -16,7 +16,6 @@ pytestmark = [*LATER]  # `make sanitize` fuzzes, too
 BOUNDED = 20_000
 QUICK = 4_000
 FAULTS = {
-    "the time limit as it was": ("scan.c", r"(#define TIME_LIMIT) .*", r"\1 ((i64)1 << 62)"),
     "a write beyond the tracks": ("scan.c", r"== (scan->capacity\[TL_TRACKS\]\) \{)", r"> \1"),
     "a read beyond the text": ("scan.c", r"next_element\(at, &", "next_element(at + 200, &"),
     "self times counted twice": ("build.c", r"\(from > around->reach .* around->reach\)", "from"),
