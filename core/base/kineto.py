@@ -149,7 +149,8 @@ class SliceKind(StrEnum):
 
 COMMUNICATION = re.compile(
     r"[nr]ccl|hccl|\bhcom_|oneccl|sycl::ccl|msccl|gloo|hcoll|nvshmem|rocshmem|aiuComms|SenRdma"
-    r"|cross_device_reduce|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective-permute|multimem_|userbuffers"
+    r"|cross_device_reduce|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all"
+    r"|collective-permute|multimem_|userbuffers"
     r"|(?<![a-z])(deep_ep|mori)(?![a-z])|(?<![a-z])mori_|barrier_on_stream"
     r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)|::(inter|intra)node\w*::\w",
     re.IGNORECASE,

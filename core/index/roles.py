@@ -12,7 +12,8 @@ these rules that tells:
    ("AIU 0"), or only a device and its number as its name ("GPU2");
    Ranges that a program marked (NVTX, ROCTX) and that a tool projects to a device are derived;
 5. the shape of names, in files without any category or label: a lane nine tenths of whose slices are called
-   as compilers call kernels (`void f<…>(…)`) or as profilers call copies (`[MEMCPY] HtoD`) is a device's.
+   as compilers call kernels (`void f<…>(…)`) or as profilers call copies (`[MEMCPY] HtoD`), and none of which
+   lies in another, is a device's.
 
 Where the file's producer is known, what its row says of a lane comes before 2 to 5 (core/index/producers.py).
 
@@ -96,11 +97,13 @@ def _lanes_holding(index: Index, is_one: Callable[[str], bool]) -> AnyArray:
 
 
 def _is_shaped(index: Index, lane: int) -> bool:
-    """Tell whether a lane's slices are named as device work is."""
+    """Tell whether a lane's slices are named as device work is, and none lies in another: calls of a host's
+    functions in C++ have such names too.
+    """
     first, count = int(index.lanes["first_row"][lane]), int(index.lanes["rows"][lane])
     rows = index.rows[first : first + count]
     rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0)]
-    if not len(rows):
+    if len(rows) != 1:
         return False
     names = index.column("slices.name")
     begin, end = int(rows["first"][0]), int(rows["first"][0]) + int(rows["count"][0])

@@ -205,6 +205,13 @@ def test_a_host_lane_is_no_device(tmp_path: Path) -> None:
     assert not devices(trace)
 
 
+def test_calls_in_cpp_are_no_device(tmp_path: Path) -> None:
+    """A stack of a host's functions, whose names are as those of kernels, is no device."""
+    events = [_slice("void run<int>(int)", 100 * at, 90, 1, 1) for at in range(20)]
+    events += [_slice("std::vector<int>::push_back(int)", 100 * at + 10, 20, 1, 1) for at in range(20)]
+    assert not devices(open_events(tmp_path, events))
+
+
 LABELLED = [
     "gpu/hta_a100_resnet_ddp_nccl.json.gz",
     "gpu/tl_h100_qwen_infer.json.gz",
