@@ -25,7 +25,9 @@ def lines(trace: Path, index_dir: Path) -> list[dict[str, Any]]:
 def held_key(trace: Path, index_dir: Path, bits_per_s: float, answers: bool) -> dict[str, Any]:
     """Hold a key on a line, and return what happened after its release."""
     command = tracelane_command("view", str(trace), "--fresh", "--index-dir", str(index_dir))
-    with SlowLine(command, SIZE, bits_per_s, DELAY_S, answers, OVER_SSH) as line:
+    with SlowLine(
+        command, SIZE, bits_per_s=bits_per_s, delay_s=DELAY_S, answers=answers, environ=OVER_SSH
+    ) as line:
         line.wait_for("details")
         line.wait_for_quiet(SETTLED_S)
         for key in "WW":

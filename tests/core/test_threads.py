@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import _thread
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -11,8 +13,8 @@ from typing import ClassVar
 
 import pytest
 
-from tests.waiting import wait_until
-from tracelane.core.base.threads import BackgroundThread, is_working
+from tests.waiting import PATIENCE_S, wait_until
+from tracelane.core.base.threads import BackgroundThread
 
 
 def test_work_is_done() -> None:
@@ -29,17 +31,26 @@ def test_work_is_done() -> None:
     assert thread.join() and thread.ended and done.is_set() and thread.error is None
 
 
+GOES_ON = """
+import threading
+from tracelane.core.base.threads import BackgroundThread, is_working
+
+assert not is_working()
+go = threading.Event()
+threading.Thread(target=go.wait, daemon=True).start()
+assert not is_working()
+thread = BackgroundThread(go.wait)
+assert is_working()
+go.set()
+assert thread.join()
+while is_working():
+    pass
+"""
+
+
 def test_work_that_goes_on_is_noticed() -> None:
     """Whether a thread still works is known without it; what a thread of others does is none of it."""
-    wait_until(lambda: not is_working())
-    go = threading.Event()
-    threading.Thread(target=go.wait, daemon=True).start()
-    assert not is_working()
-    thread = BackgroundThread(go.wait)
-    assert is_working()
-    go.set()
-    assert thread.join()
-    wait_until(lambda: not is_working())
+    subprocess.run([sys.executable, "-c", GOES_ON], check=True, timeout=PATIENCE_S)
 
 
 def test_what_work_raises_is_kept() -> None:

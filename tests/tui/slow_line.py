@@ -14,7 +14,7 @@ import termios
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -42,6 +42,7 @@ class SlowLine:
 
     command: Sequence[str]
     size: tuple[int, int] = (100, 30)  # columns, lines
+    _: KW_ONLY
     stated: tuple[int, int] | None = None  # what the terminal says its size is, where that is not so
     bits_per_s: float = 0.0  # 0: as fast as it comes
     delay_s: float = 0.0

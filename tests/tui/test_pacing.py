@@ -49,7 +49,7 @@ def line_to(
 ) -> SlowLine:
     command = tracelane_command("view", str(trace), "--fresh", "--index-dir", str(index))
     delay = DELAY_S if bits_per_s else 0.0
-    return SlowLine(command, size, bits_per_s, delay, answers, OVER_SSH)
+    return SlowLine(command, size, bits_per_s=bits_per_s, delay_s=delay, answers=answers, environ=OVER_SSH)
 
 
 def zoomed_in(line: SlowLine) -> None:
