@@ -6,6 +6,7 @@ import gzip
 import io
 import random
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -42,6 +43,19 @@ def zip_of(data: bytes, method: int = zipfile.ZIP_DEFLATED, *, streamed: bool = 
     with zipfile.ZipFile(target, "w", method) as archive:
         archive.writestr("trace.json", data)
     return file.getvalue()
+
+
+def tar_of(data: bytes, form: int = tarfile.PAX_FORMAT, name: str = "run/trace.json") -> bytes:
+    """Return a tar archive with a folder and one trace."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=form) as archive:
+        folder = tarfile.TarInfo("run")
+        folder.type = tarfile.DIRTYPE
+        archive.addfile(folder)
+        file = tarfile.TarInfo(name)
+        file.size = len(data)
+        archive.addfile(file, io.BytesIO(data))
+    return out.getvalue()
 
 
 class Unseekable(io.RawIOBase):
@@ -83,6 +97,8 @@ PACKINGS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "zip, stored, streamed": ("zip", lambda data: zip_of(data, zipfile.ZIP_STORED, streamed=True)),
     "zip, bzip2": ("zip", lambda data: zip_of(data, zipfile.ZIP_BZIP2)),
     "zip, lzma": ("zip", lambda data: zip_of(data, zipfile.ZIP_LZMA)),
+    "tar": ("tar", tar_of),
+    "tar in gzip": ("tar.gz", lambda data: gzip.compress(tar_of(data))),
     "zstd": ("zst", _zstd),
     "zstd, checksum": ("zst", lambda data: _zstd(data, checksum=True)),
     "zstd, frames": ("zst", lambda data: _zstd(data, frames=3, checksum=True, skippable=True)),
@@ -118,11 +134,29 @@ def outside_error(kind: str, data: bytes) -> str:
             case "zip":
                 with zipfile.ZipFile(io.BytesIO(data)) as archive:
                     return f"{bad} is damaged" if (bad := archive.testzip()) else ""
+            case "tar":
+                _unpack(data)
+            case "tar.gz":
+                _unpack(gzip.decompress(data))
             case _:
                 return _zstd_error(data)
     except Exception as error:  # whatever they say, and zipfile says it in many ways
         return repr(error)
     return ""
+
+
+def _unpack(data: bytes) -> None:
+    """Read all files of an archive."""
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:", errorlevel=2) as archive:
+        for member in archive:
+            if member.isreg():
+                file = archive.extractfile(member)
+                assert file is not None and len(file.read()) == member.size
+
+
+def packing_of(kind: str) -> str:
+    """Return what Source calls a packing whose files end so."""
+    return {"gz": "gzip", "zst": "zstd", "tar.gz": "tar in gzip"}.get(kind, kind)
 
 
 def _zstd_error(data: bytes) -> str:

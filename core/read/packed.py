@@ -1,5 +1,5 @@
-"""Readers of packed files: gzip, zip, zstd, xz, bzip2. Each gives what can be had of damaged data, says where
-in the file the damage is, and checks every checksum that the file has.
+"""Readers of packed files: gzip, zip, zstd, xz, bzip2, tar. Each gives what can be had of damaged data, says
+where in the file the damage is, and checks every checksum that the file has.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..base.errors import UnreadableError
 from ..base.installed import install_hint
 from .inflate import RAW_BLOCK, Openable, PlainReader, RawReader, deflate_library
 from .problem import CORRUPT, CUT_SHORT, DAMAGED, OTHER_TEXT, SOUND, UNVERIFIED, Problem
+from .tar import TarReader
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -30,6 +31,8 @@ STREAM_STEP = 4096
 """Bytes of xz and bzip2 that are inflated at a time."""
 MAX_DICTIONARY = 512 << 20
 """Memory that a stream of xz may ask for; `xz -9` asks for 65 MB."""
+TAR, IN = "tar", " in "
+"""An archive, which may be packed: "tar in gzip"."""
 CAREFUL = {RAW_BLOCK: 4096, 4096: 64, 64: 1}
 """In steps of how many bytes data is inflated again that is damaged: a call that fails gives nothing back."""
 CUT_OFF = (
@@ -47,6 +50,8 @@ def open_packed(file: Openable, packing: str, library: ModuleType | None = None)
     """Open a packed file or one that is not; deflated data is inflated by `library`, or by the fastest there
     is, which does not tell to the byte how far it has come.
     """
+    if packing.startswith(TAR):
+        return TarReader(lambda: open_packed(file, packing.removeprefix(TAR).removeprefix(IN), library))
     if packing == "gzip":
         return GzipReader(file, library)
     if packing == "zip":

@@ -1,4 +1,4 @@
-"""Where a trace's bytes come from: plain, gzip, zip, zstd, xz, bzip2 or standard input, always read as UTF-8.
+"""Where a trace's bytes come from: plain, gzip, zip, zstd, xz, bzip2, tar or standard input, read as UTF-8.
 
 What a file is, is told by its first bytes, never by its name. Nothing is ever read whole into memory.
 """
@@ -24,8 +24,9 @@ from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from .inflate import PREFIX, Openable, RawReader, added_encoding, added_reader, utf16_reader
 from .local_file import LocalFile
-from .packed import is_skippable, open_packed, other_members
+from .packed import IN, TAR, is_skippable, open_packed, other_members
 from .problem import SOUND, Problem
+from .tar import TarReader, is_tar
 from .urls import is_url, shown_url
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ _FOREIGN = (
         ),
         "is a profile of speedscope: open it there (speedscope.app), or record a trace",
     ),
-    (re.compile(rb"(?s).{257}ustar"), "is a tar archive: unpack it, and open the trace in it"),
+    (re.compile(rb"(?s).{257}ustar"), "is a tar archive that is damaged: copy the file again"),
     (re.compile(rb"(?i)\s{0,256}+<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
     (re.compile(rb"\s{0,256}+<\?xml"), "is an XML file, not a trace"),
     (re.compile(rb"\x7fELF|\x89PNG|%PDF|Rar!"), "is no trace in JSON"),
@@ -147,7 +148,7 @@ class Source:
 
     path: str  # as given; "-" for standard input
     file: LocalFile | RemoteFile = field(compare=False)  # at the path or URL, or the spool of a pipe
-    kind: str  # "plain", "gzip", "zip", "zstd", "xz", "bzip2", "stdin"
+    kind: str  # "plain", "gzip", "zip", "zstd", "xz", "bzip2", "tar", "tar in gzip" and its like, "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
     encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO, PREFIX + NAME: becomes JSON
     size: int  # bytes on disk
@@ -390,16 +391,12 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
     """
     packing, text = _packing_of(head), head[:SNIFF]
     if packing != "plain":
-        try:
-            reader = open_packed(file, packing)
-            text = reader.read(SNIFF)
-            problems = reader.problems
-            reader.close()
-        except UnreadableError as error:
-            raise UnreadableError(f"{name}: {error}") from error
-        if not text:
-            raise UnreadableError(f"{name}: {problems[0].message if problems else 'holds nothing'}")
-        if (inner := _packing_of(text)) != "plain":
+        text = _begin_of_text(name, file, packing)
+        inner = _packing_of(text)
+        if inner == TAR and packing != TAR:
+            packing = TAR + IN + packing
+            inner = _packing_of(text := _begin_of_text(name, file, packing))
+        if inner != "plain":
             raise UnreadableError(f"{name}: is packed twice, {inner} in {packing}: unpack it once")
     encoding, mark = _encoding(text)
     if encoding == "utf-8":
@@ -407,7 +404,27 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
     return packing, encoding, mark
 
 
+def _begin_of_text(name: str, file: Openable, packing: str) -> bytes:
+    """Return the first SNIFF bytes of a packed text. Raises UnreadableError where there are none."""
+    try:
+        reader = open_packed(file, packing)
+        try:
+            text = reader.read(SNIFF)
+            if packing == TAR and isinstance(reader, TarReader):
+                reader.check_others()
+            problems = reader.problems
+        finally:
+            reader.close()
+    except UnreadableError as error:
+        raise UnreadableError(f"{name}: {error}") from error
+    if not text:
+        raise UnreadableError(f"{name}: {problems[0].message if problems else 'holds nothing'}")
+    return text
+
+
 def _packing_of(head: bytes) -> str:
+    if is_tar(head):
+        return TAR
     if is_skippable(head):
         return "zstd"
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "plain")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import thinned
-from tests.packings import PACKINGS, damaged, outside_error, zip_of
+from tests.packings import PACKINGS, damaged, outside_error, packing_of, zip_of
 from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.read.batch_store import BatchStore
@@ -113,7 +113,7 @@ def test_text_does_not_depend_on_how_it_is_read(tmp_path: Path) -> None:
             results: list[Any] = []
             for step in (1 << 20, 4096, 999):
                 try:
-                    packing = {"gz": "gzip", "zst": "zstd"}.get(kind, kind)
+                    packing = packing_of(kind)
                     reader = open_packed(path, packing)
                 except UnreadableError as error:
                     results.append(str(error))

@@ -197,8 +197,8 @@ FOREIGN = {
     ),
     "snapshot.pickle": (pickle.dumps({"segments": [], "device_traces": [[]]}), "memory_viz"),
     "other.pickle": (pickle.dumps([1, 2]), "pickle"),
-    "trace.tar": (bytes(100) + b"0" * 157 + b"ustar\x0000", "tar archive"),
-    "trace.tar.gz": (gzip.compress(bytes(100) + b"0" * 157 + b"ustar\x0000"), "tar archive"),
+    "trace.tar": (bytes(100) + b"0" * 157 + b"ustar\x0000", "tar archive that is damaged"),
+    "trace.tar.gz": (gzip.compress(bytes(100) + b"0" * 157 + b"ustar\x0000"), "tar archive that is damaged"),
     "profile": (b"\x0a\x8d\x01\x12\x09/host:CPU\x1a", "create_perfetto_trace"),
 }
 

@@ -34,7 +34,7 @@ from tests.fuzz.input_files import (
     source_lines_in,
 )
 from tests.packets import PacketMaker
-from tests.packings import PACKINGS, damaged, outside_error
+from tests.packings import PACKINGS, damaged, outside_error, packing_of
 from tests.store.test_damaged_store import (
     absurd_manifest,
     absurd_name,
@@ -116,7 +116,7 @@ def said_by(arguments: list[str]) -> tuple[int, str]:
 
 def text_size(path: Path, kind: str, known: int) -> int:
     """Return how much text a file holds: damage may unpack to more than was packed."""
-    packing = {"gz": "gzip", "zst": "zstd"}.get(kind, kind)
+    packing = packing_of(kind)
     if not packing:
         return max(known, path.stat().st_size)
     try:
