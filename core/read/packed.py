@@ -344,15 +344,12 @@ def zip_reader(path: Openable, library: ModuleType | None = None) -> RawReader:
     """Return a reader of the one trace in a zip archive; UnreadableError names the members otherwise."""
     import zipfile  # only for archives
 
-    damage = (
-        *(zipfile.BadZipFile, zlib.error, struct.error, ValueError, OSError, EOFError, OverflowError),
-        getattr(sys.modules.get("lzma"), "LZMAError", OSError),  # where zipfile could load it
-    )
+    damage = _zip_errors()
     raw = path.open("rb")
     try:
         try:
             archive = zipfile.ZipFile(raw)
-        except (*damage, NotImplementedError) as error:
+        except damage as error:
             return _reader_without_directory(raw, error, library)
         return _member_reader(raw, archive, _only_trace(archive), damage, library)
     except BaseException:
@@ -360,11 +357,20 @@ def zip_reader(path: Openable, library: ModuleType | None = None) -> RawReader:
         raise
 
 
+def _zip_errors() -> tuple[type[Exception], ...]:
+    """Return what zipfile raises for a damaged archive, or one that it cannot unpack."""
+    from zipfile import BadZipFile
+
+    lzma_error = getattr(sys.modules.get("lzma"), "LZMAError", OSError)  # where zipfile could load it
+    general = (zlib.error, struct.error, ValueError, OSError, EOFError, OverflowError, NotImplementedError)
+    return BadZipFile, lzma_error, *general
+
+
 def other_members(path: Openable) -> list[str]:
     """Return the names of what a zip archive holds besides its trace, and what nobody reads or checks."""
     import zipfile
 
-    with path.open("rb") as raw, suppress(zipfile.BadZipFile, ValueError, OSError, UnreadableError):
+    with path.open("rb") as raw, suppress(*_zip_errors(), UnreadableError):
         archive = zipfile.ZipFile(raw)
         trace = _only_trace(archive)
         return [member.filename for member in _members(archive) if member is not trace and member.file_size]

@@ -93,7 +93,7 @@ def copied_texts(data: bytes) -> list[str]:
 def assert_only_draws(data: bytes) -> None:
     """Fail where a viewer sends sequences that are not its own, active characters or a foreign colour."""
     text = data.decode()
-    assert not foreign_in(data)
+    assert not foreign_in(data), foreign_in(data)
     drawn = SEQUENCE.sub("", text)
     at = [drawn.index(each) for each in active_in(drawn)]
     assert not at, [ascii(drawn[max(0, begin - 60) : begin + 20]) for begin in at]

@@ -39,6 +39,8 @@ OTHER_SCREEN: Final = "\x1b[?1049h"
 LOOK_EVERY_S: Final = 2.0
 END_WITHIN_S: Final = 10
 """What is left to a viewer without a terminal to save its view and end; then the system ends it."""
+PIECE: Final = 4096
+"""Characters that are written at a time."""
 TAKEN_WITHIN_S: Final = 3.0
 """So long the end waits for a terminal that takes nothing; then it discards the frames that wait."""
 LOOK_AT_WRITES_S: Final = 0.001
@@ -156,8 +158,8 @@ class TerminalDriver(OpenDriver):
         """
         written, since, late = -1, 0.0, 0.0
         while self._output.flushed < self._writes and not self._output.gone:
-            if written != self._output.writes and late <= TAKEN_WITHIN_S:
-                written, since = self._output.writes, monotonic()
+            if written != self._output.pieces and late <= TAKEN_WITHIN_S:
+                written, since = self._output.pieces, monotonic()
             late = monotonic() - since
             if late > 2 * TAKEN_WITHIN_S:
                 self._output.let_go()
@@ -236,6 +238,8 @@ class Output:
         self.gone = False
         self.writes = 0
         """Counts what was written."""
+        self.pieces = 0
+        """Counts the pieces of it: how far a terminal is that takes a large frame slowly."""
         self.flushed = 0
         """Counts what of it the terminal has taken."""
 
@@ -244,7 +248,9 @@ class Output:
 
     def write(self, text: str) -> None:
         try:
-            self._file.write(text)
+            for at in range(0, len(text), PIECE):
+                self._file.write(text[at : at + PIECE])
+                self.pieces += 1
         except OSError:
             self.let_go()
         self.writes += 1
