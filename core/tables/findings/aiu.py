@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from ...base.units import about_ns, count_of, format_share
 from ..host.op_events import RUNTIME
 from ..rule_threshold import OWN, Limits
@@ -37,10 +39,10 @@ def _family(
 
     def examine(facts: SourceFacts, limits: Limits) -> Outcome:
         host = facts.host
-        rows = host.matching(pattern, RUNTIME)
-        if not len(rows):
+        own = host.matching(pattern, RUNTIME)
+        if not own.any():
             return None
-        claim = host.union(rows)
+        claim = host.union(own)
         if spare_busy and not facts.has_devices:
             return facts.no_device
         if facts.has_devices:
@@ -50,9 +52,9 @@ def _family(
             return None
         text = (
             f"{what} takes {about_ns(claim.length)}, {format_share(part)} of the time looked at, in "
-            f"{count_of(len(rows), 'call')}"
+            f"{count_of(int(np.count_nonzero(own)), 'call')}"
         )
-        return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
+        return Observation(text, (facts.longest_on_host("the longest", own),), claim)
 
     test, origin = f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}"
     explains = effects_of(id) if id in STALLS else ()

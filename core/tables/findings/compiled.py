@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from ...base.arrays import EMPTY, I64, AnyArray, Intervals, merge, sum_of
+from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_share
 from ...query.groups import Groups
 from ...query.lookup import processes_of
@@ -51,29 +51,27 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
 def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
     regions = host.matching(REGIONS, OP)
-    if not len(regions):
+    if not regions.any():
         return _several_functions(facts)
-    above = nearest_around(facts.index, host.positions[regions], host.positions[regions])
-    inner, outer = regions[above >= 0], regions[above < 0]
-    if not len(inner):
+    inner = host.inside(regions, regions)
+    if not inner.any():
         return None
-    top = nearest_around(facts.index, host.positions[inner], host.positions[outer])
-    broken = outer[np.isin(host.positions[outer], top)]
+    broken = host.around_any(inner, regions & ~inner)
     claim = host.union(broken).without(host.union(host.matching(GRAPHS)))
-    functions = host.matching(FUNCTION, OP)
-    around = nearest_around(facts.index, host.positions[functions], host.positions[outer])
-    count = int(np.count_nonzero(np.isin(around, host.positions[broken])))
-    graphs = f", {count:,} compiled graphs where {len(broken):,} would do" if count > len(broken) else ""
+    functions = host.inside(host.matching(FUNCTION, OP), broken)
+    inner_count, outer_count, count = (int(np.count_nonzero(mask)) for mask in (inner, broken, functions))
+    graphs = f", {count:,} compiled graphs where {outer_count:,} would do" if count > outer_count else ""
     text = (
-        f"{count_of(len(inner), 'compiled region is', 'compiled regions are')} within "
-        f"{count_of(len(broken), 'other')} (graph breaks or disabled regions){graphs}; "
-        f"{about_ns(claim.length)} of the outer {'one is' if len(broken) == 1 else 'ones are'} outside "
+        f"{count_of(inner_count, 'compiled region is', 'compiled regions are')} within "
+        f"{count_of(outer_count, 'other')} (graph breaks or disabled regions){graphs}; "
+        f"{about_ns(claim.length)} of the outer {'one is' if outer_count == 1 else 'ones are'} outside "
         "compiled graphs"
     )
-    name, inside = (host.label(int(host.name[which[0]])) for which in (broken, inner))
+    rows = host.first(broken), host.first(inner)
+    name, inside = (host.label(int(host.name[row])) for row in rows)
     evidence = (
-        facts.on_host(f"an outer region: {name}", int(broken[0])),
-        facts.on_host(f"a region within another: {inside}", int(inner[0])),
+        facts.on_host(f"an outer region: {name}", rows[0]),
+        facts.on_host(f"a region within another: {inside}", rows[1]),
     )
     return Observation(text, evidence, claim, times=host.starts[inner])
 
@@ -81,9 +79,8 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
 def _several_functions(facts: SourceFacts) -> Outcome:
     """Several compiled functions run in one step, or in a row without a backward pass between them."""
     host = facts.host
-    functions, backwards = host.matching(FUNCTION, OP), host.matching(BACKWARD, OP)
-    nested = nearest_around(facts.index, host.positions[functions], np.sort(host.positions[functions]))
-    functions = functions[nested < 0]
+    is_function, backwards = host.matching(FUNCTION, OP), host.matching(BACKWARD, OP)
+    functions = np.flatnonzero(is_function & ~host.inside(is_function, is_function))
     functions = functions[np.argsort(host.starts[functions], kind="stable")]
     if len(functions) < 2:
         return None
@@ -94,7 +91,7 @@ def _several_functions(facts: SourceFacts) -> Outcome:
         at = steps_at_times(facts.steps, starts, processes_of(facts.index, host.positions[functions]))
         functions, turn, at = functions[at >= 0], turn[at >= 0], at[at >= 0]
         turn = turn * (len(facts.steps) + 1) + at
-    elif not len(backwards):
+    elif not backwards.any():
         return NotJudged("without steps or backward passes it is not known how many graphs one pass has")
     passes, which, count = np.unique(turn, return_inverse=True, return_counts=True)
     several = np.flatnonzero(count > 1)
@@ -225,14 +222,14 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
 def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
     around = host.matching(AROUND, OP)
-    if not len(around):
+    if not around.any():
         return None
     claim = host.union(around)
     whole = claim.union(host.union(host.matching(REGIONS, OP))).length
     part = share(claim.length, whole)
     if part < limits["share"]:
         return None
-    total = host.sums(around, host.ends - host.starts)
+    total = host.sums(around, host.durations)
     top = host.texts[int(np.argmax(total))]
     text = (
         f"{about_ns(claim.length)}, {format_share(part)} of the time in compiled regions, goes into what "
@@ -255,32 +252,33 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
-    rows, graphs, written = host.matching(MATRIX, OP), host.matching(GRAPHS), host.matching(WRITTEN, OP)
-    if not len(rows):
+    products, graphs, written = host.matching(MATRIX, OP), host.matching(GRAPHS), host.matching(WRITTEN, OP)
+    if not products.any():
         return None
-    compiled = nearest_around(facts.index, host.positions[rows], np.sort(host.positions[graphs])) >= 0
-    around = nearest_around(facts.index, host.positions[rows], np.sort(host.positions[written]))
-    became = np.flatnonzero((around >= 0) & ~compiled)
+    compiled = host.inside(products, graphs)
+    became = np.flatnonzero(host.inside(products, written) & ~compiled)
     sentences = []
     if compiled.any():
-        count = np.bincount(host.name[rows[compiled]], minlength=len(host.texts))
+        count = host.counts(compiled)
         calls = [
             f"{host.texts[name]} {count_of(int(count[name]), 'time')}"
             for name in np.flatnonzero(count).tolist()
         ]
         sentences.append(f"Compiled graphs call {' and '.join(calls)}")
     if len(became):
-        names = facts.index.column("slices.name")[around[became]]
-        pairs = Counter(zip(facts.index.strings(names), (host.texts[n] for n in host.name[rows[became]])))
+        around = nearest_around(facts.index, host.positions[became], host.positions[written])
+        names = facts.index.column("slices.name")[around]
+        pairs = Counter(zip(facts.index.strings(names), (host.texts[n] for n in host.name[became])))
         changes = [
             f"{outer} became {inner} {count_of(n, 'time')}" for (outer, inner), n in pairs.most_common()
         ]
         sentences.append(", ".join(changes))
     if not sentences:
         return None
-    hits = rows[compiled | (around >= 0)]
+    compiled[became] = True
     text = "; ".join(sentences)
-    return Observation(text, (facts.on_host("the first", int(hits[0])),), times=host.starts[hits])
+    evidence = (facts.on_host("the first", host.first(compiled)),)
+    return Observation(text, evidence, times=host.starts[compiled])
 
 
 LOADS = re.compile(
@@ -323,23 +321,21 @@ FEW_RUNS = 3
 )
 def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
-    calls = np.flatnonzero((host.kinds == RUNTIME) & facts.active)
-    copies = np.union1d(facts.transfers, host.matching(ANY_COPY, RUNTIME))
-    calls = np.setdiff1d(calls, np.union1d(facts.waits, copies))
-    chosen = _first_calls(facts, calls, limits)
-    chosen = np.union1d(chosen, np.intersect1d(calls, host.matching(LOADS, RUNTIME)))
-    loading = np.union1d(chosen, host.matching(LOADING, RUNTIME))
-    claim = host.union(loading).intersection(facts.held_up)
+    others = facts.waits | facts.transfers | host.matching(ANY_COPY, RUNTIME)
+    calls = (host.kinds == RUNTIME) & facts.active & ~others
+    chosen = _first_calls(facts, calls, limits) | (calls & host.matching(LOADS, RUNTIME))
+    claim = host.union(chosen | host.matching(LOADING, RUNTIME)).intersection(facts.held_up)
     runs = _first_collectives(facts, limits, int(host.ends[chosen].max(initial=facts.span[0])))
     claim = claim.union(runs.union().without(facts.types["compute"]))
-    if not claim.length or not len(chosen):
+    if not claim.length or not chosen.any():
         return None
-    longest = int(chosen[np.argmax(host.self_ns[chosen])])
-    alike = np.isin(host.name[calls], host.name[chosen])
-    usual = float(np.median(host.self_ns[calls[alike]])) if alike.any() else 0
+    longest = host.most(chosen, host.self_ns)
+    alike = calls & (host.counts(chosen) > 0)[host.name]
+    usual = float(np.median(host.self_ns[alike])) if alike.any() else 0
     what = "call loads kernels or libraries at its", "calls load kernels or libraries at their"
+    count = int(np.count_nonzero(chosen))
     text = (
-        f"{count_of(len(chosen), *what)} first use, for {about_ns(host.union(chosen).length)}, longest "
+        f"{count_of(count, *what)} first use, for {about_ns(host.union(chosen).length)}, longest "
         f"{host.label(int(host.name[longest]))} with {about_ns(int(host.self_ns[longest]))}"
     )
     text += f" where the usual call takes {about_ns(usual)}" if usual else ""
@@ -349,29 +345,28 @@ def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (facts.longest_on_host("the longest", chosen),), claim)
 
 
-def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
-    """Return the few rows of calls, and of operators that make a context by taking memory, that are the first
-    of their kind and take most time.
+def _first_calls(facts: SourceFacts, calls: Bools, limits: Limits) -> Bools:
+    """Return which few of the calls, and of operators that make a context by taking memory, are the first of
+    their kind and take most time.
     """
     host = facts.host
-    rows = np.union1d(calls, host.matching(ALLOCATES, OP))
-    loaders = np.sort(host.positions[host.matching(LOADER)])
-    rows = rows[nearest_around(facts.index, host.positions[rows], loaders) < 0]
-    if not len(rows):
-        return rows
+    calls = calls | host.matching(ALLOCATES, OP)
+    calls &= ~host.inside(calls, host.matching(LOADER))
+    if not calls.any():
+        return calls
+    rows = np.flatnonzero(calls)
     # Only the time that holds devices up: a launch waits for room in the queue, too.
     length = np.where(host.kinds == RUNTIME, host.ends - host.starts, host.self_ns)[rows]
     own = np.minimum(length, facts.held_up.covered(host.starts[rows], host.ends[rows]))
     names = Groups(host.name[rows], len(host.texts))
     median = np.where(names.counts > 1, names.quantiles(own, 0.5)[0], 0)
     chosen = own >= limits["times"] * np.maximum(median[names.codes], MIN_NS)
-    is_first = _is_first(facts, rows)
+    is_first = _is_first(facts, calls)[rows]
     chosen &= is_first & ~_comes_again(host.starts[rows], own, is_first)
     few = names.counts_where(chosen) <= np.maximum(limits["few_share"] * names.counts, 1)
     most = names.sums(np.where(chosen, own, 0)) >= limits["share"] * names.sums(own)
-    counts = names.counts + np.isin(np.arange(names.size), host.name[host.matching(ALLOCATES)])
-    first: I64 = rows[chosen & (few & most & (counts > 1))[names.codes]]
-    return first
+    counts = names.counts + (host.counts(host.matching(ALLOCATES)) > 0)
+    return host.narrow(calls, chosen & (few & most & (counts > 1))[names.codes])
 
 
 def _comes_again(starts: I64, own: I64, is_first: AnyArray) -> AnyArray:
@@ -399,11 +394,11 @@ def _first_collectives(facts: SourceFacts, limits: Limits, until: int) -> Frame:
     return work[(is_first | (work.start < until)) & is_long & (names.counts[names.codes] >= FEW_RUNS)]
 
 
-def _is_first(facts: SourceFacts, rows: I64) -> AnyArray:
-    """Return which slices are the first of their name, launch a kernel for the first time, or ask about one
-    right before that.
+def _is_first(facts: SourceFacts, calls: Bools) -> Bools:
+    """Return which of the host's slices are the first of the calls of their name, launch a kernel for the
+    first time, or are calls that ask about one right before that.
     """
-    host = facts.host
+    host, rows = facts.host, np.flatnonzero(calls)
     order = rows[np.argsort(host.starts[rows], kind="stable")]
     _, at = np.unique(host.name[order], return_index=True)
     work = facts.work[facts.work.launch >= 0]
@@ -413,8 +408,9 @@ def _is_first(facts: SourceFacts, rows: I64) -> AnyArray:
     launching = launching[np.argsort(host.starts[launching], kind="stable")]
     is_first = np.isin(host.positions, work.launch[first])
     # Calls about a kernel go right before its launch.
-    asks = np.intersect1d(rows, host.matching(ASKS, RUNTIME))
+    asks = np.flatnonzero(calls & host.matching(ASKS, RUNTIME))
     follows = np.searchsorted(host.starts[launching], host.starts[asks])
     known = follows < len(launching)
     is_first[asks[known]] = is_first[launching[follows[known]]]
-    return is_first[rows] | np.isin(rows, order[at])
+    is_first[order[at]] = True
+    return is_first

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
+from ...base.arrays import EMPTY, I64, Intervals, distinct, merge, sum_of
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ..device.device_state import BUSY
 from ..frame.kinds import KernelType
@@ -159,8 +159,8 @@ def awaited_rank(
 )
 def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     # From the first start to the last end of what is no wait: the time in which it gives the device work.
-    issuing = np.setdiff1d(np.flatnonzero(facts.active), facts.waits)
-    if not len(issuing):
+    issuing = facts.active & ~facts.waits
+    if not issuing.any():
         return None
     runs = np.unique(facts.work.name_number, return_counts=True)[1]
     if len(facts.steps or ()) < 2 and (runs == 1).all():
@@ -190,11 +190,11 @@ def _host_working(facts: SourceFacts) -> Intervals:
     a copy, and that the profiler does not hold up: a launch waits for the profiler's buffer.
     """
     host = facts.host
-    calls = np.flatnonzero(facts.active & (host.kinds == RUNTIME))
+    calls = facts.active & (host.kinds == RUNTIME)
     ends = np.sort(host.ends[facts.profiler])
     last = np.searchsorted(ends, host.ends[calls], "right")
-    held = calls[last > np.searchsorted(ends, host.starts[calls], "right")]
-    busy = host.time_of_threads(facts.active, np.union1d(np.union1d(facts.waits, facts.transfers), held))
+    held = host.narrow(calls, last > np.searchsorted(ends, host.starts[calls], "right"))
+    busy = host.time_of_threads(facts.active, facts.waits | facts.transfers | held)
     return busy.union(host.union(held).without(facts.profiling))
 
 
@@ -215,7 +215,7 @@ def _host_working(facts: SourceFacts) -> Intervals:
 def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = facts.transferring
     kernels = facts.types["compute"].union(facts.types["communication"])
-    whole = facts.host.union(np.flatnonzero(facts.active)).without(kernels).length
+    whole = facts.host.union(facts.active).without(kernels).length
     least = max(limits["host_share"] * whole, limits["share"] * facts.span_ns)
     if not claim.length or claim.length < least:
         return None
@@ -255,7 +255,7 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
         text,
         facts.longest_windows("longest idle gap", idle),
         idle,
-        work=np.unique(facts.work_after(idle)[1].position),
+        work=distinct(facts.work_after(idle)[1].position),
     )
 
 
@@ -308,9 +308,7 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{WORDS.get(kind, kind)}: {LIMITS[kind]}"
     )
     evidence = facts.longest_windows("longest stretch of work", busy)
-    return Observation(
-        text, evidence, busy, work=np.unique(facts.work.position[facts.work.device_row == row])
-    )
+    return Observation(text, evidence, busy, work=distinct(facts.work.position[facts.work.device_row == row]))
 
 
 @Rule(

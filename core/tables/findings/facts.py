@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.arrays import EMPTY, I64, AnyArray, Intervals, merge
+from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, distinct, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
@@ -145,17 +145,17 @@ class SourceFacts:
         if self.scope.range is not None:
             return whole
         low, high = self.span
-        host = whole.take(np.flatnonzero((whole.starts < high) & (whole.ends > low)))
+        host = whole.take((whole.starts < high) & (whole.ends > low))
         starts, ends = np.maximum(host.starts, low), np.minimum(host.ends, high)
         return replace(host, starts=starts, ends=ends, self_ns=np.minimum(host.self_ns, ends - starts))
 
     @cached_property
-    def waits(self) -> I64:
-        """Rows of the host's calls that wait for the device."""
+    def waits(self) -> Bools:
+        """Which of the host's slices are calls that wait for the device."""
         return self.host.matching(WAITS, RUNTIME)
 
     @cached_property
-    def profiler(self) -> I64:
+    def profiler(self) -> Bools:
         return self.host.matching(PROFILER, RUNTIME)
 
     @cached_property
@@ -164,29 +164,17 @@ class SourceFacts:
         return self.host.union(self.profiler)
 
     @cached_property
-    def transfers(self) -> I64:
-        """Rows of the host's copies to and from a device that it waits for: calls that last until their
-        copy is done, and operators that copy in which such a call, a synchronisation or a launch of DMA lies.
+    def transfers(self) -> Bools:
+        """Which of the host's slices are copies to and from a device that it waits for: calls that last until
+        their copy is done, and operators that copy in which such a call, a synchronisation or a launch of DMA
+        lies.
         """
         host = self.host
         copies = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
         until_copied = copies.launch[copies.end <= copies.call_end]  # from pageable memory, say
-        is_blocking = np.isin(host.positions, until_copied)
-        calls = np.union1d(host.matching(BLOCKING_COPIES, RUNTIME), np.flatnonzero(is_blocking))
-        ops = host.matching(COPY_OPS, OP)
-        blocks = np.union1d(np.union1d(calls, self.waits), host.matching(MOVES_DATA, RUNTIME))
-        members = np.sort(host.positions[ops])
-        around = nearest_around(self.index, host.positions[blocks], members)
-        holds = np.isin(host.positions[ops], self._with_ancestors(around[around >= 0], members))
-        return np.union1d(calls, ops[holds])
-
-    def _with_ancestors(self, positions: I64, members: I64) -> I64:
-        """Return positions and all members (ascending) around them."""
-        everything = [np.unique(positions)]
-        while len(everything[-1]):
-            above = np.unique(nearest_around(self.index, everything[-1], members))
-            everything.append(above[above >= 0])
-        return np.unique(np.concatenate(everything))
+        calls = host.matching(BLOCKING_COPIES, RUNTIME) | np.isin(host.positions, until_copied)
+        blocks = calls | self.waits | host.matching(MOVES_DATA, RUNTIME)
+        return calls | host.around_any(blocks, host.matching(COPY_OPS, OP))
 
     @cached_property
     def transferring(self) -> Intervals:
@@ -194,15 +182,12 @@ class SourceFacts:
         something else (set up the device, allocate) aside, and copies that wait for earlier work.
         """
         host = self.host
-        calls = np.flatnonzero(host.kinds == RUNTIME)
-        copies = np.concatenate([self.transfers, self.waits, host.matching(ANY_COPY, RUNTIME)])
-        others = np.setdiff1d(calls, copies)
-        members = np.sort(host.positions[self.transfers])
-        within = others[nearest_around(self.index, host.positions[others], members) >= 0]
+        copies = self.transfers | self.waits | host.matching(ANY_COPY, RUNTIME)
+        within = host.inside((host.kinds == RUNTIME) & ~copies, self.transfers)
         kernels = self.types["compute"].union(self.types["communication"])
         readers = host.matching(READ_OPS, OP)
         copied = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
-        inside = nearest_around(self.index, copied.launch, np.sort(host.positions[readers])) >= 0
+        inside = nearest_around(self.index, copied.launch, host.positions[readers]) >= 0
         reading = host.union(readers).without(copied.union(inside))  # a wait, not a copy
         until = np.clip(copied.reach, copied.call_start, copied.call_end)
         queued = merge(copied.call_start, until).without(copied.union())
@@ -210,11 +195,15 @@ class SourceFacts:
         return rest.without(reading).without(queued)
 
     @cached_property
-    def active(self) -> AnyArray:
+    def active(self) -> Bools:
         """Which of the host's slices are operators and calls, the profiler's own aside."""
-        active: AnyArray = (self.host.kinds == OP) | (self.host.kinds == RUNTIME)
-        active[self.profiler] = False
-        return active
+        return self.of_programs & ~self.profiler
+
+    @cached_property
+    def of_programs(self) -> Bools:
+        """Which of the host's slices are operators and calls, the profiler's own among them."""
+        of_programs: Bools = (self.host.kinds == OP) | (self.host.kinds == RUNTIME)
+        return of_programs
 
     @cached_property
     def host_busy(self) -> Intervals:
@@ -233,24 +222,20 @@ class SourceFacts:
         if not self.has_devices:
             return EMPTY
         idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
-        doing = self.host.union(np.flatnonzero((self.host.kinds == OP) | (self.host.kinds == RUNTIME)))
-        doing = doing.union(self.host.union(self.host.matching(LOADER))).union(self.host_collectives)
-        return first_launches(self.work, idle, doing)
+        doing = self.host.union(self.of_programs | self.host.matching(LOADER))
+        return first_launches(self.work, idle, doing.union(self.host_collectives))
 
     @cached_property
     def meanwhile(self) -> Meanwhile:
         """What the host does, moment by moment, in the time that is looked at."""
         host = self.host
-        calls = np.zeros(len(host), np.bool_)
-        calls[self.waits] = True
-        calls = (host.kinds == RUNTIME) & self.active & ~calls
         layers: dict[Activity, Intervals] = {
             "unrecorded": self.untrusted,
             "profiler": self.profiling,
             "compile": self.compiling,
             "loader": host.union(host.matching(LOADER)),
             "allocation": host.union(host.matching(ALLOCATES, RUNTIME)),
-            "runtime": host.union(np.flatnonzero(calls)),
+            "runtime": host.union((host.kinds == RUNTIME) & self.active & ~self.waits),
             "operator": self.host_busy,
             "wait": host.union(self.waits),
         }
@@ -402,12 +387,13 @@ class SourceFacts:
         then for far longer than is usual there.
         """
         host, steps = self.host, self.steps
-        lanes = np.unique(host.lanes[np.isin(host.positions, self.work.launch)])
-        polls = host.matching(POLLS, PYTHON)
-        waits = host.union(polls[np.isin(host.lanes[polls], lanes)])
-        if len(host.matching(TRAINS)):
+        waits = EMPTY
+        if (polls := host.matching(POLLS, PYTHON)).any():
+            lanes = distinct(host.lanes[np.isin(host.positions, self.work.launch)])
+            waits = host.union(polls & np.isin(host.lanes, lanes))
+        if host.matching(TRAINS).any():
             return waits
-        doing = host.union(np.union1d(np.flatnonzero(self.active), host.matching(LOADER)))
+        doing = host.union(self.active | host.matching(LOADER))
         if steps is not None and not np.isin(steps.positions, host.positions).all():
             steps = None  # Python functions, say, of which a step may have many
         if steps is None:
@@ -522,10 +508,10 @@ class SourceFacts:
         """Return a slice of the host as evidence, whole."""
         return self.slice(label, int(self.host.positions[row]))
 
-    def longest_on_host(self, label: str, rows: I64) -> Evidence:
+    def longest_on_host(self, label: str, mask: Bools) -> Evidence:
         """Return the longest of these slices of the host as evidence, the label with its name."""
         host = self.host
-        longest = int(rows[np.argmax((host.ends - host.starts)[rows])])
+        longest = host.most(mask, host.durations)
         return self.on_host(f"{label}: {host.label(int(host.name[longest]))}", longest)
 
     def on_device(self, label: str, work: Frame) -> Evidence:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
+from ...base.arrays import EMPTY, I64, Intervals, distinct, merge, sum_of
 from ...base.units import about_ns, count_of, format_ns
 from ...query.groups import Groups
 from ...trace.step_choice import Steps
@@ -61,7 +61,7 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     text += f"; at the longest the host is in {doing}" if doing else ""
     label = f"the launch that ended the longest gap ({format_ns(wait)}): {facts.name(launch)}"
     evidence = (*facts.longest_windows("longest wait", claim), facts.slice(label, launch))
-    return Observation(text, evidence, claim, work=np.unique(work.position))
+    return Observation(text, evidence, claim, work=distinct(work.position))
 
 
 @Rule(
@@ -88,7 +88,7 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
         return NotJudged("the file is cut out of a longer one: what the device did before is not in it")
     first = int(np.argmin(work.call_start))
     late, median = int(work.latency[first]), float(np.median(np.delete(work.latency, first)))
-    call = float(np.median(facts.index.duration(np.unique(work.launch))))
+    call = float(np.median(facts.index.duration(distinct(work.launch))))
     if late < limits["delay_ns"] or late < limits["times"] * max(median, call):
         return None
     work = work[first : first + 1]
@@ -155,7 +155,7 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
         at = int(of_steps.at[worst])
         name = facts.name(int(of_steps.steps.positions[at]))
         evidence = (*evidence, facts.step(f"the step: {name}", of_steps.steps, at))
-    return Observation(text, evidence, claim, work=np.unique(next_work.position[long]))
+    return Observation(text, evidence, claim, work=distinct(next_work.position[long]))
 
 
 @Rule(
@@ -179,14 +179,14 @@ def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
     host, steps = facts.host, facts.steps
     if not (host.kinds == OP).any():
         return NotJudged("no operators run on the host in the time that is looked at")
-    doing = np.union1d(np.flatnonzero(facts.active), host.matching(LOADER))
+    doing = facts.active | host.matching(LOADER)
     held_up = facts.held_up.clipped(*facts.working_span)
     stalled = _stalled(facts, limits)
     quiet = held_up.without(host.union(doing)).union(held_up.intersection(stalled))
     long = quiet.ends - quiet.starts >= limits["least_ns"]
     pauses = Intervals(quiet.starts[long], quiet.ends[long])
     step = np.arange(len(pauses)) if steps is None else np.searchsorted(steps.starts, pauses.starts, "right")
-    if len(np.unique(step)) < (3 if steps is None else 2) or pauses.length < limits["share"] * facts.span_ns:
+    if len(distinct(step)) < (3 if steps is None else 2) or pauses.length < limits["share"] * facts.span_ns:
         return None
     name = facts.doing_at_longest(pauses)
     inside = pauses.intersection(stalled).length
@@ -204,13 +204,13 @@ def _stalled(facts: SourceFacts, limits: Limits) -> Intervals:
     and without a call in which they would wait or work.
     """
     host = facts.host
-    rows = np.flatnonzero((host.kinds == OP) & facts.active)
-    if not len(rows):
+    ops = (host.kinds == OP) & facts.active
+    if not ops.any():
         return EMPTY
-    names, own = Groups(host.name[rows], len(host.texts)), host.self_ns[rows]
+    names, own = Groups(host.name[ops], len(host.texts)), host.self_ns[ops]
     usual = limits["times"] * names.quantiles(own, 0.5)[0][names.codes]
-    long = rows[(own >= np.maximum(usual, limits["least_ns"])) & (names.counts[names.codes] > 2)]
-    return host.union(long).without(host.union(np.flatnonzero(host.kinds == RUNTIME)))
+    is_long = (own >= np.maximum(usual, limits["least_ns"])) & (names.counts[names.codes] > 2)
+    return host.union(host.narrow(ops, is_long)).without(host.union(host.kinds == RUNTIME))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +250,7 @@ class StepGaps:
         return long
 
     def text(self, facts: SourceFacts, long: I64) -> str:
-        those = np.unique(self.at[long])
+        those = distinct(self.at[long])
         several = len(those) > 1
         labels = ", ".join(self.steps.labels[at] for at in those[:5].tolist())
         labels += ", …" if len(those) > 5 else ""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Intervals, sum_of
+from ...base.arrays import Bools, Intervals, places_in, sum_of
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
 from ..frame.frame_columns import work_of
-from ..frame.scope import nearest_around
 from ..host.host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
@@ -40,25 +39,24 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     if not working.any():
         return facts.no_host if not len(host) else IDLE_HOST
     whole = sum_of(host.self_ns[working])
-    working[np.union1d(facts.transfers, host.matching(COLLECTIVE, OP))] = False
-    own = np.flatnonzero(working)
-    total = host.sums(own, host.self_ns)
+    working &= ~(facts.transfers | host.matching(COLLECTIVE, OP))
+    total = host.sums(working, host.self_ns)
     top = int(np.argmax(total))
     part = share(int(total[top]), whole)
     second = int(np.delete(total, top).max(initial=0))
-    rows = own[host.name[own] == top]
+    own = working & (host.name == top)
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
-    claim = host.own_time(rows)
+    claim = host.own_time(own)
     if _is_hidden(facts, claim, limits):
         return None
-    name = host.label(top)
+    name, count = host.label(top), int(np.count_nonzero(own))
     text = (
         f"{name} takes {format_share(part)} of the host's own time, {about_ns(int(total[top]))} in "
-        f"{count_of(len(rows), 'call')}"
+        f"{count_of(count, 'call')}"
     )
-    text += ", with what only a first call costs" if len(rows) == 1 else ""
-    longest = int(rows[np.argmax(host.self_ns[rows])])
+    text += ", with what only a first call costs" if count == 1 else ""
+    longest = host.most(own, host.self_ns)
     evidence = (facts.on_host(f"its longest call: {name}", longest),)
     return Observation(text, evidence, claim, min(int(total[top]), claim.length))
 
@@ -86,17 +84,16 @@ def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
 )
 def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
-    own = np.flatnonzero(_working(facts))
-    if not len(own):
+    working = _working(facts)
+    if not working.any():
         return facts.no_host if not len(host) else IDLE_HOST
-    count = np.bincount(host.name[own], minlength=len(host.texts))
-    total = host.sums(own, host.ends - host.starts)
+    count, total = host.counts(working), host.sums(working, host.durations)
     cheap = (count >= limits["count"]) & (total < limits["mean_ns"] * count)
     if not cheap.any():
         return None
     top = int(np.argmax(np.where(cheap, total, -1)))
-    rows = own[host.name[own] == top]
-    claim = host.union(rows)
+    own = working & (host.name == top)
+    claim = host.union(own)
     too_few = claim.length < limits["share"] * facts.host_busy.length
     if too_few or _is_hidden(facts, claim, limits):
         return None
@@ -105,8 +102,7 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{name} is called {int(count[top]):,} times, {about_ns(int(total[top]) // int(count[top]))} each, "
         f"{about_ns(claim.length)} in total"
     )
-    first = int(rows[np.argmin(host.starts[rows])])
-    return Observation(text, (facts.on_host(f"the first call of {name}", first),), claim)
+    return Observation(text, (facts.on_host(f"the first call of {name}", host.earliest(own)),), claim)
 
 
 @Rule(
@@ -120,16 +116,16 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
-    own = np.flatnonzero((host.kinds == OP) & ~_repeats(facts))
-    if not len(own):
+    ops = (host.kinds == OP) & ~_repeats(facts)
+    if not ops.any():
         return facts.no_host
-    total, self_ns = host.sums(own, host.ends - host.starts), host.sums(own, host.self_ns)
+    total, self_ns = host.sums(ops, host.durations), host.sums(ops, host.self_ns)
     whole = facts.host_busy.length
     dear = (total >= limits["share"] * whole) & (self_ns <= limits["self_share"] * total) & (total > 0)
     if not dear.any():
         return None
     top = int(np.argmax(np.where(dear, total, -1)))
-    rows = own[host.name[own] == top]
+    own = ops & (host.name == top)
     child = _dearest_child(facts, top)
     if child is None:
         return None
@@ -139,8 +135,8 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{name} takes {about_ns(int(total[top]))}, {itself} of it itself: the time is in its children, "
         f"most in {host.label(int(host.name[child]))}"
     )
-    evidence = (facts.longest_on_host("its longest call", rows), facts.on_host("the dearest child", child))
-    return Observation(text, evidence, host.union(rows))
+    evidence = (facts.longest_on_host("its longest call", own), facts.on_host("the dearest child", child))
+    return Observation(text, evidence, host.union(own))
 
 
 @Rule(
@@ -160,7 +156,7 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.whole_host
-    waits = host.matching(WAITS, RUNTIME)
+    waits = np.flatnonzero(host.matching(WAITS, RUNTIME))
     if not len(waits):
         return None
     waiting = host.union(waits)
@@ -201,7 +197,7 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     meanwhile=ENQUEUEING,
 )
 def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
-    host, rows = facts.host, _drains(facts)
+    host, rows = facts.host, np.flatnonzero(_drains(facts))
     gaps = facts.held_up
     if not len(rows) or not len(gaps):
         return None
@@ -232,23 +228,20 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     return Observation(text, (*evidence, *facts.longest_windows("longest gap after one", claim)), claim)
 
 
-def _drains(facts: SourceFacts) -> I64:
-    """Return the rows of the host's slices in which it waits until the device has done what was launched, to
-    copy little or nothing: synchronisations, and operators that read a value or copy as little. Waits within
+def _drains(facts: SourceFacts) -> Bools:
+    """Return in which of the host's slices it waits until the device has done what was launched, to copy
+    little or nothing: synchronisations, and operators that read a value or copy as little. Waits within
     larger copies are none.
     """
     host, transfers = facts.host, facts.transfers
     copied = facts.work.union(facts.work.is_type("memory"))
-    copied_ns = copied.covered(host.starts[transfers], host.ends[transfers])
-    copying = np.sort(host.positions[transfers])
-    outermost = nearest_around(facts.index, host.positions[transfers], copying) < 0
-    small = transfers[outermost & (copied_ns > 0) & (copied_ns <= VALUE_NS)]
-    readers = np.union1d(host.matching(READ_OPS, OP), small)
-    copying = np.sort(host.positions[np.setdiff1d(transfers[copied_ns > VALUE_NS], readers)])
-    waits = np.setdiff1d(facts.waits, host.matching(BLOCKING_COPIES, RUNTIME))
-    waits = waits[nearest_around(facts.index, host.positions[waits], copying) < 0]
-    outer = nearest_around(facts.index, host.positions[waits], np.sort(host.positions[readers]))
-    return np.union1d(readers, waits[outer < 0])
+    copied_ns = np.zeros(len(host), np.int64)
+    copied_ns[transfers] = copied.covered(host.starts[transfers], host.ends[transfers])
+    is_small = (copied_ns > 0) & (copied_ns <= VALUE_NS)
+    readers = host.matching(READ_OPS, OP) | (is_small & ~host.inside(transfers, transfers))
+    copying = (copied_ns > VALUE_NS) & ~readers
+    waits = facts.waits & ~host.matching(BLOCKING_COPIES, RUNTIME)
+    return readers | (waits & ~host.inside(waits, copying | readers))
 
 
 @Rule(
@@ -266,10 +259,10 @@ def _drains(facts: SourceFacts) -> I64:
 )
 def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
-    rows = host.matching(LOADER)
-    if not len(rows):
+    loads = host.matching(LOADER)
+    if not loads.any():
         return None
-    claim = host.union(rows)
+    claim = host.union(loads)
     if facts.has_devices:
         claim = claim.intersection(facts.held_up)
     part = share(claim.length, facts.span_ns)
@@ -280,7 +273,7 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     lasting = f"{about_ns(claim.length)}, {format_share(part)} of the time"
     text = f"{who[0].upper()}{who[1:]} waits for the data loader for {lasting}"
     text += f"; longest in {doing}" if doing and not LOADER.search(doing) else ""
-    return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
+    return Observation(text, (facts.longest_on_host("the longest", loads),), claim)
 
 
 @Rule(
@@ -293,26 +286,24 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=effects_of("profiler"),
 )
 def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
-    if not len(facts.profiler):
+    if not facts.profiler.any():
         return None
-    count = count_of(len(facts.profiler), "call")
+    count = count_of(int(np.count_nonzero(facts.profiler)), "call")
     text = f"The profiler itself takes {about_ns(facts.profiling.length)} in {count}"
     return Observation(text, (facts.longest_on_host("the longest", facts.profiler),), facts.profiling)
 
 
-def _working(facts: SourceFacts) -> AnyArray:
+def _working(facts: SourceFacts) -> Bools:
     """Return which of the host's slices are operators or calls that neither wait nor profile."""
-    mask = facts.active.copy()
-    mask[facts.waits] = False
-    return mask
+    return facts.active & ~facts.waits
 
 
-def _repeats(facts: SourceFacts) -> AnyArray:
+def _repeats(facts: SourceFacts) -> Bools:
     """Return which of the host's slices lie directly in one of the same name: they would count twice."""
     names = facts.index.column("slices.name")
     above = facts.index.column("slices.parent")[facts.host.positions].astype(np.int64)
     inside = above != NONE
-    repeats: AnyArray = inside & (names[np.where(inside, above, 0)] == names[facts.host.positions])
+    repeats: Bools = inside & (names[np.where(inside, above, 0)] == names[facts.host.positions])
     return repeats
 
 
@@ -320,11 +311,9 @@ def _dearest_child(facts: SourceFacts, name: int) -> int | None:
     """Return the longest of the direct children of a name, of those that take most time by name."""
     host = facts.host
     above = facts.index.column("slices.parent")[host.positions].astype(np.int64)
-    ordered = np.sort(host.positions[host.name == name])
-    at = np.minimum(np.searchsorted(ordered, above), len(ordered) - 1)
-    children = np.flatnonzero((ordered[at] == above) & (host.name != name))
-    if not len(children):
+    children = (places_in(host.positions[host.name == name], above) >= 0) & (host.name != name)
+    if not children.any():
         return None
-    total, names = host.sums(children, host.ends - host.starts), host.name[children]
-    best = children[names == names[np.argmax(total[names])]]
-    return int(best[np.argmax((host.ends - host.starts)[best])])
+    total = host.sums(children, host.durations)
+    first_of_most = host.most(children, total[host.name])
+    return host.most(children & (host.name == host.name[first_of_most]), host.durations)

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ...base.arrays import EMPTY, Intervals
+from ...base.arrays import EMPTY, Intervals, distinct
 from ...base.units import format_ns
 from ..frame.frame_columns import work_of
 from ..frame.scope import Scope
@@ -336,7 +336,7 @@ def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]
         return 0, 0
     if observation.work is not None and facts.scope.attribute == "launch":
         at = facts.steps_of(observation.work)
-        return len(np.unique(at[at >= 0])), len(steps)
+        return len(distinct(at[at >= 0])), len(steps)
     claim = observation.claim
     times = np.sort(claim.starts if observation.times is None else observation.times)
     begun = np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ...base.arrays import I64, merge, sum_of
+from ...base.arrays import I64, distinct, merge, sum_of
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ...index.format import NONE
@@ -61,7 +61,7 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     name = short_names(work.alike[alike.first()].tolist())[top]
     text = f"{name} takes {format_share(part)} of the kernel time, {about_ns(int(total[top]))} {times}"
     evidence = (facts.on_device(f"its longest run: {name}", runs.top("dur", 1)),)
-    return Observation(text, evidence, runs.union(), work=np.unique(runs.position))
+    return Observation(text, evidence, runs.union(), work=distinct(runs.position))
 
 
 @Rule(
@@ -93,11 +93,11 @@ def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     slow = (
         (work.dur > limits["times"] * quick) & (quick > 0) & (groups.counts[groups.codes] >= limits["count"])
     )
-    for at in np.unique(groups.codes[slow]).tolist():
+    for at in distinct(groups.codes[slow]).tolist():
         if _is_of_sorts(np.sort(work.dur[groups.codes == at])):
             slow &= groups.codes != at
     unsure = slow & (work.input_dims < 0) & ~work.is_placed
-    if len(np.unique(work.name_number[unsure])) > 1:  # a layer of another size, rather than chance
+    if len(distinct(work.name_number[unsure])) > 1:  # a layer of another size, rather than chance
         slow &= ~unsure
     if not slow.any():
         return None
@@ -117,7 +117,7 @@ def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     evidence = (facts.on_device(f"the slowest run of {name}", worst),)
     claim = work.union(slow)
     return Observation(
-        text, evidence, claim, min(sum_of(lost), claim.length), work=np.unique(work.position[slow])
+        text, evidence, claim, min(sum_of(lost), claim.length), work=distinct(work.position[slow])
     )
 
 
@@ -229,7 +229,7 @@ def clock_drop(facts: SourceFacts, limits: Limits) -> Outcome:
             facts.on_device("the first slow kernel", after[np.argsort(after.start)[:1]]),
             facts.on_device("the last quick one", last[np.argsort(last.start)[-1:]]),
         )
-        best = lost, Observation(text, evidence, claim, lost, work=np.unique(after.position))
+        best = lost, Observation(text, evidence, claim, lost, work=distinct(after.position))
     return None if best is None else best[1]
 
 
@@ -289,7 +289,7 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     calls = work[of_call.first()].plus(
         work_ns=of_call.sums(work.dur), copies=of_call.sums(work.is_type("memory"))
     )
-    free = ~np.isin(calls.launch, facts.host.positions[np.union1d(facts.waits, facts.transfers)])
+    free = ~np.isin(calls.launch, facts.host.positions[facts.waits | facts.transfers])
     free &= (calls.copies == 0) | (calls.call_end < calls.end)
     short = calls[free & (calls.work_ns < calls.call_ns)]
     claim = merge(short.call_start, short.call_end).intersection(facts.held_up)
@@ -318,16 +318,15 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     kind="note",
 )
 def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
-    rows = facts.host.matching(OCCUPANCY, RUNTIME)
-    if not len(rows):
+    queries = facts.host.matching(OCCUPANCY, RUNTIME)
+    if not queries.any():
         return None
-    claim = facts.host.union(rows)
+    claim, count = facts.host.union(queries), int(np.count_nonzero(queries))
     text = (
-        f"{count_of(len(rows), 'launch was', 'launches were')} preceded by a query for the kernel's "
+        f"{count_of(count, 'launch was', 'launches were')} preceded by a query for the kernel's "
         "occupancy: matrix products or convolutions whose library adapts the launch to the device"
     )
-    first = int(rows[np.argmin(facts.host.starts[rows])])
-    return Observation(text, (facts.on_host("the first query", first),), claim)
+    return Observation(text, (facts.on_host("the first query", facts.host.earliest(queries)),), claim)
 
 
 @Rule(
@@ -359,7 +358,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     what = count_of(len(at), "copy within the device runs", "copies within the device run")
     text = f"{what} right before the matrix product of the same addmm"
     evidence = (facts.on_device("a copy", copies), facts.on_device("its product", products))
-    return Observation(text, evidence, copies.union(), work=np.unique(copies.position))
+    return Observation(text, evidence, copies.union(), work=distinct(copies.position))
 
 
 @Rule(
@@ -379,14 +378,15 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     what = count_of(len(runs), "run of a Triton kernel takes", "runs of Triton kernels take")
     text = f"{what} {format_share(share(ns, whole))} of the device time"
     evidence = [facts.on_device("the longest run", runs.top("dur", 1))]
-    calls = facts.host.matching(TRITON, OP)
-    names = {short_name(name) for name in runs.name.texts}
-    labels = (short_name(facts.host.label(int(facts.host.name[at]))) for at in calls.tolist())
-    calls = calls[np.array([label in names for label in labels], np.bool_)]
-    if len(calls):
+    host, names = facts.host, {short_name(name) for name in runs.name.texts}
+    of_kernels = np.zeros(len(host.texts), np.bool_)
+    for at in np.flatnonzero(host.counts(host.matching(TRITON, OP))).tolist():
+        of_kernels[at] = short_name(host.label(at)) in names
+    if of_kernels.any():
+        first = host.first(host.matching(TRITON, OP) & of_kernels[host.name])
         text += "; slices of the same names on the host launch them"
-        evidence.append(facts.on_host("the first CPU slice that launches one", int(calls[0])))
-    return Observation(text, tuple(evidence), runs.union(), work=np.unique(runs.position))
+        evidence.append(facts.on_host("the first CPU slice that launches one", first))
+    return Observation(text, tuple(evidence), runs.union(), work=distinct(runs.position))
 
 
 @Rule(

@@ -138,11 +138,11 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def device_allocations(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
-    rows = host.matching(ALLOCATES, RUNTIME)
-    claim = host.union(rows).intersection(facts.held_up)
-    if len(rows) < limits["count"] or claim.length < limits["time_share"] * facts.span_ns:
+    own = host.matching(ALLOCATES, RUNTIME)
+    claim, count = host.union(own).intersection(facts.held_up), int(np.count_nonzero(own))
+    if count < limits["count"] or claim.length < limits["time_share"] * facts.span_ns:
         return None
-    starts = np.sort(host.starts[rows])
+    starts = np.sort(host.starts[own])
     if facts.steps is not None:
         begun = np.searchsorted(starts, facts.steps.ends) > np.searchsorted(starts, facts.steps.starts)
         is_often = bool(begun.mean() >= limits["steps_share"])
@@ -150,13 +150,13 @@ def device_allocations(facts: SourceFacts, limits: Limits) -> Outcome:
         is_often = bool(np.ptp(starts) >= limits["steps_share"] * facts.span_ns)
     if not is_often:
         return None
-    most = host.label(int(np.argmax(host.sums(rows, host.self_ns))))
+    most = host.label(int(np.argmax(host.sums(own, host.self_ns))))
     text = (
-        f"{len(rows):,} calls take memory of {facts.device_title} from the driver or give it back, most time "
+        f"{count:,} calls take memory of {facts.device_title} from the driver or give it back, most time "
         f"goes into {most}; {facts.device_title} waits {about_ns(claim.length)} for them"
     )
     reach = facts.reach_of(claim, limits["cause_share"])
-    return Observation(text, (facts.longest_on_host("the longest", rows),), claim, reach=reach)
+    return Observation(text, (facts.longest_on_host("the longest", own),), claim, reach=reach)
 
 
 def _sizes(facts: SourceFacts) -> dict[int, int]:

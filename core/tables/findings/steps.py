@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import I64, merge
+from ...base.arrays import I64, distinct, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_ratio, format_share
@@ -14,7 +14,7 @@ from ...trace.step_choice import Steps
 from ...trace.step_spans import step_spans
 from ..frame.scope import Scope
 from ..host.host_columns import LOADER
-from ..host.op_events import ANNOTATION, OP, RUNTIME
+from ..host.op_events import ANNOTATION
 from ..path.critical_path import critical_path
 from ..rule_threshold import OWN, Limits
 from ..steps.attribution import scope_of_step
@@ -75,11 +75,10 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     notes = np.flatnonzero(host.kinds == ANNOTATION)
     if not len(notes):
         return NotJudged("the time that is looked at holds no annotations")
-    running = (host.kinds == OP) | (host.kinds == RUNTIME)
-    running[host.matching(LOADER)] = True  # an annotation in newer traces, and has a rule of its own
-    operators = np.flatnonzero(running)
+    # A loader is an annotation in newer traces, and has a rule of its own.
+    operators = np.flatnonzero(facts.of_programs | host.matching(LOADER))
     late: list[I64] = []
-    for lane in np.unique(host.lanes[notes]).tolist():
+    for lane in distinct(host.lanes[notes]).tolist():
         here = notes[host.lanes[notes] == lane]
         starts = np.sort(host.starts[operators[host.lanes[operators] == lane]])
         if not len(starts):
@@ -150,10 +149,7 @@ def _compiled_starts(facts: SourceFacts) -> I64:
     from .compiled import GRAPHS, REGIONS
 
     host = facts.host
-    starts: I64 = np.sort(
-        np.concatenate([host.starts[host.matching(pattern)] for pattern in (REGIONS, GRAPHS)])
-    )
-    return starts
+    return np.sort(host.starts[host.matching(REGIONS) | host.matching(GRAPHS)])
 
 
 def _slower_than_baseline(facts: SourceFacts, baseline: Baseline) -> Outcome:

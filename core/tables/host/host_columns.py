@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Intervals, merge, places_in
+from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge, places_in
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...index.flex import flex_work, is_flex, round_trips
 from ...index.store import Index
 from ...query.groups import Groups
-from ..frame.scope import Scope, Slices
+from ..frame.scope import Scope, Slices, nearest_around
 from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 
 LONG_NAME = 80
@@ -68,7 +68,10 @@ PROFILER = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class HostSlices(Slices):
-    """The host's operators, annotations and calls in a scope by position; times are cut to its range."""
+    """The host's operators, annotations and calls in a scope by position; times are cut to its range.
+
+    Some of them are a mask, one boolean a slice: what rules ask is then `waits | copies`, `calls & ~waits`.
+    """
 
     COLUMNS: ClassVar = (*Slices.COLUMNS, "self_ns", "kinds", "lanes")
 
@@ -81,54 +84,90 @@ class HostSlices(Slices):
         text = self.texts[name]
         return safe(text) if len(text) <= LONG_NAME else short_name(text)
 
-    def matching(self, pattern: re.Pattern[str], kind: int | None = None) -> I64:
-        """Return the rows of the slices (of a kind) whose name fits; each distinct name is asked once."""
+    def matching(self, pattern: re.Pattern[str], kind: int | None = None) -> Bools:
+        """Return which slices (of a kind) have a name that fits; each distinct name is asked once."""
         fits = np.zeros(len(self.texts), np.bool_)
         names = range(len(self.texts)) if kind is None else self._names.get(kind, [])
         fits[[name for name in names if pattern.search(self.texts[name])]] = True
         if not fits.any():
-            return np.empty(0, np.int64)
+            return np.zeros(len(self), np.bool_)
         mask = fits[self.name]
-        return np.flatnonzero(mask if kind is None else mask & (self.kinds == kind))
+        return mask if kind is None else mask & (self.kinds == kind)
 
     @cached_property
     def _names(self) -> dict[int, list[int]]:
         """The names that occur in each kind: of runtime calls there are few."""
         names = {}
-        for kind in np.unique(self.kinds).tolist():
+        for kind in np.flatnonzero(np.bincount(self.kinds)).tolist():
             seen = np.zeros(len(self.texts), np.bool_)
             seen[self.name[self.kinds == kind]] = True
             names[kind] = np.flatnonzero(seen).tolist()
         return names
 
-    def sums(self, rows: I64, values: I64) -> I64:
-        """Return the sum of values by name, over these slices."""
-        return Groups(self.name[rows], len(self.texts)).sums(values[rows])
+    def counts(self, mask: Bools) -> I64:
+        """Return how many of these slices there are by name."""
+        return np.bincount(self.name[mask], minlength=len(self.texts)).astype(np.int64)
 
-    def own_time(self, rows: I64) -> Intervals:
+    def sums(self, mask: Bools, values: I64) -> I64:
+        """Return the sum of values by name, over these slices."""
+        return Groups(self.name[mask], len(self.texts)).sums(values[mask])
+
+    def first(self, mask: Bools) -> int:
+        """Return the row of the first of these slices in the index."""
+        return int(mask.argmax())
+
+    def most(self, mask: Bools, values: I64) -> int:
+        """Return the row of the one of these slices with the greatest value, of equal ones the first."""
+        rows = np.flatnonzero(mask)
+        return int(rows[np.argmax(values[rows])])
+
+    def earliest(self, mask: Bools) -> int:
+        """Return the row of the one of these slices that starts first."""
+        return self.most(mask, -self.starts)
+
+    def narrow(self, mask: Bools, fits: Bools) -> Bools:
+        """Return which of some slices fit; `fits` has a value for each of these alone."""
+        narrower = np.zeros(len(self), np.bool_)
+        narrower[mask] = fits
+        return narrower
+
+    def inside(self, mask: Bools, members: Bools) -> Bools:
+        """Return which of some slices lie within one of the members, at any depth."""
+        around = nearest_around(self.index, self.positions[mask], self.positions[members])
+        return self.narrow(mask, around >= 0)
+
+    def around_any(self, mask: Bools, members: Bools) -> Bools:
+        """Return which of the members lie around one of some slices, at any depth."""
+        ascending = self.positions[members]
+        hits, todo = np.zeros(len(self), np.bool_), self.positions[mask]
+        while len(todo):
+            above = nearest_around(self.index, todo, ascending)
+            rows = np.searchsorted(self.positions, distinct(above[above >= 0]))
+            todo = self.positions[rows[~hits[rows]]]
+            hits[rows] = True
+        return hits
+
+    def own_time(self, mask: Bools) -> Intervals:
         """Return the time in which slices run themselves, and none of the host's that lies directly in them.
 
         One from 0 to 9 with others from 2 to 3 and 5 to 6 in it runs itself from each of 0, 3, 6 to each of
         2, 5, 9.
         """
         above = self.index.column("slices.parent")[self.positions]
-        around = places_in(np.sort(self.positions[rows]), above)
+        around = places_in(self.positions[mask], above)
         inside = np.flatnonzero(around >= 0)
-        of = np.concatenate([np.argsort(np.argsort(self.positions[rows])), around[inside]])
-        starts = np.concatenate([self.starts[rows], self.ends[inside]])
-        ends = np.concatenate([self.ends[rows], self.starts[inside]])
+        of = np.concatenate([np.arange(np.count_nonzero(mask)), around[inside]])
+        starts = np.concatenate([self.starts[mask], self.ends[inside]])
+        ends = np.concatenate([self.ends[mask], self.starts[inside]])
         return merge(starts[np.lexsort((starts, of))], ends[np.lexsort((ends, of))])
 
-    def time_of_threads(self, rows: AnyArray, idle: I64) -> Intervals:
+    def time_of_threads(self, mask: Bools, idle: Bools) -> Intervals:
         """Return the time in which some thread is in one of these slices, and in none of the idle ones."""
-        waiting = np.zeros(len(self), np.bool_)
-        waiting[idle] = True
-        lanes = np.unique(self.lanes[waiting])
-        busy = self.union(np.flatnonzero(rows & ~np.isin(self.lanes, lanes)))
+        lanes = distinct(self.lanes[idle])
+        busy = self.union(mask & ~np.isin(self.lanes, lanes))
         for lane in lanes.tolist():
             here = self.lanes == lane
-            own = self.union(np.flatnonzero(rows & here))
-            busy = busy.union(own.without(self.union(np.flatnonzero(waiting & here))))
+            busy = busy.union(self.union(mask & here).without(self.union(idle & here)))
         return busy
 
 
