@@ -42,7 +42,9 @@ def places_in(ascending: AnyArray, values: AnyArray) -> I64:
 
 
 def distinct(values: AnyArray) -> AnyArray:
-    """Return the distinct values, ascending. Asked for these alone np.unique loads numpy.ma (6 ms)."""
+    """Return the distinct values, ascending. Asked for these alone np.unique hashes them, which takes twelve
+    times as long as sorting a million, and loads numpy.ma (6 ms); so do union1d, setdiff1d and intersect1d.
+    """
     return np.unique(values, return_counts=True)[0]
 
 

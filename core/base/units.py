@@ -120,10 +120,12 @@ def moment_digits(moments: AnyArray) -> int:
     """Return the fewest digits (3, 6 or 9) with which no two different moments (ns) are written the same."""
     import numpy as np  # `index` starts without it
 
-    distinct = np.unique(np.abs(moments[moments == moments]).astype(np.int64))
-    sizes = np.searchsorted(_SIZES, distinct, "right")
+    from .arrays import distinct
+
+    lengths = distinct(np.abs(moments[moments == moments]).astype(np.int64))
+    sizes = np.searchsorted(_SIZES, lengths, "right")
     for digits, cut in _CUT.items():
-        written = distinct // np.array(cut)[sizes]
+        written = lengths // np.array(cut)[sizes]
         if not np.any((written[1:] == written[:-1]) & (sizes[1:] == sizes[:-1])):
             return digits
     return EXACT

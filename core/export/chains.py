@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, sum_of
+from ..base.arrays import I64, U32, AnyArray, distinct, sum_of
 from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
@@ -52,7 +52,7 @@ class SourceChains:
         """Return the positions of the slices whose raw name the pattern finds, by start and position."""
         names = self._index.column("slices.name")
         parts = [(at, names[at : at + CHUNK]) for at in range(0, len(names), CHUNK)]
-        used = np.unique(np.concatenate([np.unique(part) for _, part in parts] or [names]))
+        used = distinct(np.concatenate([distinct(part) for _, part in parts] or [names]))
         matching = used[np.array(pattern.matches_in(self._index.strings(used)), np.bool_)]
         matched = (at + np.flatnonzero(np.isin(part, matching)) for at, part in parts)
         positions = np.concatenate([np.empty(0, np.int64), *matched])

@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import orjson
 
-from ..base.arrays import I64, U32
+from ..base.arrays import I64, U32, distinct
 from ..base.errors import TracelaneError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, no_progress
 from ..base.whole_file import is_stream, unfinished
@@ -124,9 +124,9 @@ def _selection(scope: Scope, index: Index) -> tuple[U32, tuple[int, int, int, in
         index.column("flows.source_ordinal")[flows],
         index.column("flows.target_ordinal")[flows],
     ]
-    ordinals = np.unique(np.concatenate(pieces)).astype(np.uint32, copy=False)
+    ordinals = distinct(np.concatenate(pieces)).astype(np.uint32, copy=False)
     slice_count, instant_count = (sum(b - a for a, b in some) for some in (slices, instants))
-    counters = len(np.unique(np.concatenate(sampled))) if sampled else 0  # an event may sample many series
+    counters = len(distinct(np.concatenate(sampled))) if sampled else 0  # an event may sample many series
     return ordinals, (slice_count, instant_count, counters, len(flows))
 
 

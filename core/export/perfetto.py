@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, distinct
 from ..base.numbers import whole_number
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..base.safe_text import safe
@@ -220,12 +220,12 @@ def _write_processes(
 def _values(scope: Scope, source: int, tracks: Sequence[Track], column: str) -> I64:
     """Return the values of a column of the slices and instants of a source that are written, ascending."""
     index = scope.trace.indexes[source]
-    parts = [np.unique(index.column(f"slices.{column}")[track.positions]) for track in tracks]
+    parts = [distinct(index.column(f"slices.{column}")[track.positions]) for track in tracks]
     parts += [
-        np.unique(index.column(f"instants.{column}")[part.begin : part.end])
+        distinct(index.column(f"instants.{column}")[part.begin : part.end])
         for part in replace(scope, source=source).rows_inside(RowKind.INSTANTS)
     ]
-    return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
+    return distinct(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, distinct
 from ..base.output import write_new_file
 from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
@@ -102,7 +102,7 @@ class SliceRows:
         for begin in range(0, len(order), CHUNK):
             part = order[begin : begin + CHUNK]
             rows: dict[int, tuple[Any, ...]] = {}
-            for source in np.unique(self._sources[part]).tolist():
+            for source in distinct(self._sources[part]).tolist():
                 at = np.flatnonzero(self._sources[part] == source)
                 rows |= zip(at.tolist(), self._built(source, self._positions[part[at]].astype(np.int64)))
             yield from (rows[number] for number in range(len(part)))

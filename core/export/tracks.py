@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, distinct
 from ..base.safe_text import json_text, safe
 from ..index.format import SliceFlag
 from ..index.store import Index
@@ -49,7 +49,7 @@ def tracks_of(scope: Scope) -> Iterator[Track]:
         keys = _tracks(index, positions)
         overlaps = bool((index.column("flags.value") & SliceFlag.OVERLAP).any())
         number = 0
-        for key in np.unique(keys).tolist():
+        for key in distinct(keys).tolist():
             rest = np.flatnonzero(keys == key)
             while len(rest):
                 order = rest[np.lexsort((positions[rest], -ends[rest], starts[rest]))]

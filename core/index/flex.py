@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from ..base.arrays import U32
+from ..base.arrays import U32, distinct
 from ..base.numbers import whole_number
 from .store import Index
 
@@ -61,8 +61,8 @@ def sync_groups(index: Index) -> dict[int, str]:
 
 def numbers_in_names(index: Index, key: str, names: U32) -> list[int | None]:
     """Return an argument of IN_NAMES as each of these names (numbers) has it, None where there is none."""
-    distinct, which = np.unique(names, return_inverse=True)
-    matches = [IN_NAMES[key].search(text) for text in index.strings(distinct)]
+    numbers, which = np.unique(names, return_inverse=True)
+    matches = [IN_NAMES[key].search(text) for text in index.strings(numbers)]
     values = [None if match is None else whole_number(match[1]) for match in matches]
     return [values[at] for at in which.tolist()]
 
@@ -74,11 +74,11 @@ def round_trips(index: Index) -> U32:
 
 def host_calls(index: Index) -> U32:
     """Return the numbers of the names of all else, ascending: preparing, waiting, converting."""
-    names = np.unique(index.column("slices.name"))
+    names = distinct(index.column("slices.name"))
     return names[~np.isin(names, np.concatenate([flex_work(index), round_trips(index)]))]
 
 
 def _numbers(index: Index, pattern: re.Pattern[str]) -> U32:
-    names = np.unique(index.column("slices.name"))
+    names = distinct(index.column("slices.name"))
     fits = [bool(pattern.search(text)) for text in index.strings(names)]
     return names[np.array(fits, np.bool_)]

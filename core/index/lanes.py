@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..base.arrays import distinct
 from ..base.numbers import whole_number
 from ..read.batch import Metadata
 from .format import LaneKind
@@ -64,7 +65,7 @@ class Names:
         return names
 
     def empty(self) -> dict[str, int]:
-        return {pid: len(np.unique(np.frombuffer(raw, np.uint64))) for pid, raw in self._empty.items()}
+        return {pid: len(distinct(np.frombuffer(raw, np.uint64))) for pid, raw in self._empty.items()}
 
     def _take(self, event: Metadata) -> None:
         if not event.name.startswith(("process_", "thread_")):

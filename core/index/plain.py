@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
+from ..base.arrays import I64, U8, U16, U32, U64, AnyArray, distinct
 from ..read.batch import EventFlag, IdKind, Table
 from .format import FLOW_COUNTS, LONG, NONE
 from .loops import (
@@ -65,7 +65,7 @@ class PlainLoops:
         """Return the slot of each event: the next one of its track; `following`, per track, moves on."""
         self._cancel.check()
         slots = np.empty(len(track), np.uint32)
-        for number in np.unique(track).tolist():
+        for number in distinct(track).tolist():
             own = np.flatnonzero(track == number)
             slots[own] = int(following[number]) + np.arange(len(own))
             following[number] += np.uint64(len(own))

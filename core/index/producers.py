@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..base.arrays import U32
+from ..base.arrays import U32, distinct
 from .format import LaneRole
 from .store import Index
 
@@ -156,6 +156,6 @@ def parts_of_collectives(index: Index) -> U32:
 def _names(index: Index, pattern: re.Pattern[str]) -> U32:
     if pattern is NEVER:
         return np.empty(0, np.uint32)
-    numbers = np.unique(index.column("slices.name"))
+    numbers = distinct(index.column("slices.name"))
     texts = zip(numbers.tolist(), index.strings(numbers))
     return np.array([number for number, text in texts if pattern.search(text)], np.uint32)

@@ -28,7 +28,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..base.arrays import U8, AnyArray, concatenated_ranges
+from ..base.arrays import U8, AnyArray, concatenated_ranges, distinct
 from ..base.kineto import ANNOTATIONS, GROUPS, RANGES, RUNTIME, Categories, vendor_of
 from .flex import flex_work, is_flex
 from .format import LaneKind, LaneRole, RowKind
@@ -107,7 +107,7 @@ def _is_shaped(index: Index, lane: int) -> bool:
         return False
     names = index.column("slices.name")
     begin, end = int(rows["first"][0]), int(rows["first"][0]) + int(rows["count"][0])
-    chosen = names[np.unique(np.linspace(begin, end - 1, LOOKED_AT).astype(np.int64))]
+    chosen = names[distinct(np.linspace(begin, end - 1, LOOKED_AT).astype(np.int64))]
     return sum(bool(SHAPE.search(text)) for text in index.strings(chosen)) >= SHAPED * len(chosen)
 
 

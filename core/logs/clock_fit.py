@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64, Intervals, merge
+from ..base.arrays import I64, Intervals, distinct, merge
 from .correlation import Activity, Curve, curve, exact
 from .header import ColumnKind
 from .log import TelemetryLog
@@ -337,7 +337,7 @@ def _refined(peak: _Peak, interval: int) -> tuple[int, float, str]:
     reach = 2 * max(comparison.curve.step, interval // 2) // step
     lags = peak.lag + np.arange(-reach, reach + 1, dtype=np.int64) * step
     if abs(peak.lag) <= reach * step:
-        lags = np.unique(np.append(lags, 0))
+        lags = distinct(np.append(lags, 0))
     if abs(peak.lag) <= SAME_CLOCK:
         lags = lags[np.abs(lags) <= SAME_CLOCK]
     r = exact(comparison.activity, comparison.busy, zone + lags, comparison.curve.window, interval)

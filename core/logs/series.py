@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..base.arrays import F64, I64, Bools, add_at, sum_of
+from ..base.arrays import F64, I64, Bools, add_at, distinct, sum_of
 from ..base.errors import UsageError
 from .header import LogColumn
 from .stamps import SECOND
@@ -170,7 +170,7 @@ def attribute(
     ends = np.clip(np.asarray(ends_ns, np.int64), begin, end)
     keep = ends > starts
     names, starts, ends = np.asarray(names, np.int64)[keep], starts[keep], ends[keep]
-    edges = np.unique(np.concatenate([np.array([begin, end], np.int64), starts, ends]))
+    edges = distinct(np.concatenate([np.array([begin, end], np.int64), starts, ends]))
     nanojoules, covered_ns = map(np.diff, energy(series, edges))
     opened = np.bincount(np.searchsorted(edges, starts), minlength=len(edges))
     closed = np.bincount(np.searchsorted(edges, ends), minlength=len(edges))
@@ -181,16 +181,16 @@ def attribute(
     first, last = np.searchsorted(edges, starts), np.searchsorted(edges, ends)
     of_slice = before[last] - before[first]
     covered = covered_before[last] - covered_before[first]
-    distinct, code = np.unique(names, return_inverse=True)
-    joules = np.bincount(code, weights=of_slice, minlength=len(distinct)) / SECOND
-    durations, covers = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
+    numbers, code = np.unique(names, return_inverse=True)
+    joules = np.bincount(code, weights=of_slice, minlength=len(numbers)) / SECOND
+    durations, covers = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
     add_at(durations, code, ends - starts)
     add_at(covers, code, covered)
-    counts = np.bincount(code, minlength=len(distinct))
+    counts = np.bincount(code, minlength=len(numbers))
     far = durations >= FAR * interval_ns
     listed = [
         NameEnergy(
-            int(distinct[i]),
+            int(numbers[i]),
             float(joules[i]),
             float(joules[i]) * SECOND / int(covers[i]) if covers[i] else 0.0,
             int(covers[i]),
@@ -201,7 +201,7 @@ def attribute(
     ]
     return Attribution(
         tuple(sorted(listed, key=lambda entry: (-entry.joules, entry.name))),
-        tuple(distinct[~far].tolist()),
+        tuple(numbers[~far].tolist()),
         math.fsum(joules[~far].tolist()),
         sum_of(nanojoules[running == 0]) / SECOND,
         sum_of(nanojoules) / SECOND,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, distinct
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.units import format_bytes
@@ -168,7 +168,7 @@ def events_with_arguments(
     paired = np.isin(begins, ordinals)
     ends = index.column("ends.ordinal").astype(np.int64)[paired]
     begin_of = dict(zip(ends.tolist(), begins[paired].tolist()))
-    chosen = np.unique(np.concatenate([ordinals, ends])) if len(ends) else ordinals
+    chosen = distinct(np.concatenate([ordinals, ends])) if len(ends) else ordinals
     for begin, events in _blocks_of(index, chosen, progress, cancelled):
         own = chosen[begin : begin + len(events)].tolist()
         some = [

@@ -9,7 +9,7 @@ from typing import overload
 
 import numpy as np
 
-from ..base.arrays import I64, U8, AnyArray
+from ..base.arrays import I64, U8, AnyArray, distinct
 from ..base.kineto import SliceKind, may_communicate, slice_kind, work_of_categories
 from ..base.numbers import whole_number
 from ..index.format import NO_SUMS, LaneKind, LaneRole, RowKind
@@ -233,13 +233,13 @@ def slice_kind_codes(index: Index, categories: AnyArray, names: AnyArray) -> U8:
     for number, category in enumerate(index.categories):
         if may_communicate(category):
             here = np.flatnonzero(categories == number)
-            distinct, which = np.unique(names[here], return_inverse=True)
-            kinds = [code_of[slice_kind(category, text)] for text in index.strings(distinct)]
+            numbers, which = np.unique(names[here], return_inverse=True)
+            kinds = [code_of[slice_kind(category, text)] for text in index.strings(numbers)]
             codes[here] = np.array(kinds, np.uint8)[which]
     return codes
 
 
 def drawn_categories(index: Index) -> list[int]:
     """Return the numbers of the categories of slices and instants; flows have categories too."""
-    numbers = set(np.unique(index.column("row_categories")).tolist())
-    return sorted(numbers.union(np.unique(index.column("instants.category")[:MAX_INSTANTS]).tolist()))
+    numbers = set(distinct(index.column("row_categories")).tolist())
+    return sorted(numbers.union(distinct(index.column("instants.category")[:MAX_INSTANTS]).tolist()))

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, merge, places_in, run_starts, sum_of
+from ..base.arrays import I64, U32, AnyArray, distinct, merge, places_in, run_starts, sum_of
 from ..base.kineto import (
     ANNOTATIONS,
     DEVICE,
@@ -164,7 +164,7 @@ def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
     if correlation:
         holders = index.promoted_positions("correlation", int(correlation))
         calls = holders[category_mask(index, RUNTIME)[index.column("slices.category")[holders]]]
-        if len(np.unique(processes_of(index, calls))) > 1:  # calls of several processes have this id
+        if len(distinct(processes_of(index, calls))) > 1:  # calls of several processes have this id
             return launches_of(index).launch_of(kernel)
     sources = launch_flows_into(index, kernel)
     if sources:
@@ -230,11 +230,11 @@ def kernels_under(index: Index, launches: Launches, position: int) -> Launched:
             kernels.append(
                 launches.between(int(beneath["first"]) + int(low), int(beneath["first"]) + int(high))
             )
-    at = np.unique(np.concatenate(kernels))
+    at = distinct(np.concatenate(kernels))
     from_launch = launches.launch[at].astype(np.int64)
-    around = np.isin(from_launch, _outside(index, position, np.unique(from_launch), start, end))
+    around = np.isin(from_launch, _outside(index, position, distinct(from_launch), start, end))
     at, from_launch = at[~around], from_launch[~around]
-    return _summed(index, launches.kernels[at], len(np.unique(from_launch)))
+    return _summed(index, launches.kernels[at], len(distinct(from_launch)))
 
 
 def _outside(index: Index, position: int, launches: I64, start: int, end: int) -> I64:
@@ -376,22 +376,22 @@ def _host_processes(
     if len(linked):
         targets = processes_of(index, launches.kernels[linked])
         sources = processes_of(index, launches.launch[linked])
-        by_flow = {int(d): sources[targets == d] for d in np.unique(targets)}
+        by_flow = {int(d): sources[targets == d] for d in distinct(targets)}
     ordinals = index.column("slices.ordinal")
     result = np.full(len(kernels), -1, np.int64)
 
     def process_of(mine: I64, arrows: I64 | None = None) -> tuple[int, bool]:
         work = ids[mine], times[mine], ordinals[kernels[mine]]
         process = launching_process(candidates, ordinals[positions], *work, arrows)
-        guesses = np.unique(candidates.processes).tolist() if process < 0 else [process]
+        guesses = distinct(candidates.processes).tolist() if process < 0 else [process]
         return process, all(serves_several(candidates, guess, ids[mine]) for guess in guesses)
 
-    for one in np.unique(device).tolist():
+    for one in distinct(device).tolist():
         mine = np.flatnonzero(device == one)
         result[mine], several = process_of(mine, by_flow.get(one))
         if several:  # each stream may still be of one process
             lanes = lanes_of(index, kernels[mine])
-            for lane in np.unique(lanes).tolist():
+            for lane in distinct(lanes).tolist():
                 on_lane = mine[lanes == lane]
                 process, several = process_of(on_lane)
                 result[on_lane] = -1 if several else process
@@ -408,7 +408,7 @@ def _shared_correlations(index: Index) -> I64:
     ids = index.column("promoted.correlation.value")[calls].astype(np.int64)
     pairs = np.unique(np.stack([ids, processes_of(index, holders[calls])]), axis=1)
     repeated = pairs[0][1:] == pairs[0][:-1]
-    return np.unique(pairs[0][1:][repeated & (pairs[0][1:] != 0)])
+    return distinct(pairs[0][1:][repeated & (pairs[0][1:] != 0)])
 
 
 def _processes_with(index: Index, categories: Container[str]) -> set[int]:

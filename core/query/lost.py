@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.kineto import CAPTURE_BEGINS, CAPTURE_ENDS, LAUNCH_FLOWS, RUNTIME, started_work
 from ..index.format import NONE, SliceFlag
 from ..index.store import Index
@@ -79,8 +79,9 @@ def untimed_work(index: Index, launches: Launches) -> U32:
         begun[known] = index.column("slices.start")[called[known]]
         at_zero = at_zero[begun > 0]
     flags = index.column("flags.value") & SliceFlag.CLAMPED > 0
-    clamped = np.intersect1d(index.column("flags.position")[flags], kernels)
-    return np.union1d(kernels[at_zero], clamped).astype(np.uint32)
+    is_lost = np.isin(kernels, index.column("flags.position")[flags])
+    is_lost[at_zero] = True
+    return distinct(kernels[is_lost]).astype(np.uint32)
 
 
 def _calls(index: Index) -> I64:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, distinct
 
 SAMPLE = 20_000
 """The most pieces of a device's work that are examined to find the process that launches them."""
@@ -54,7 +54,7 @@ def latest_before(
     inside, inside_doubtful = _latest(
         of_host * width + candidates.processes, candidates.starts, of_work * width + processes, times
     )
-    several = np.bincount(np.unique(of_host * width + candidates.processes) // width, minlength=len(codes))
+    several = np.bincount(distinct(of_host * width + candidates.processes) // width, minlength=len(codes))
     doubtful |= (several[of_work] > 1) & (processes < 0)
     own = (inside >= 0) & (processes >= 0)
     return np.where(own, inside, entry), np.where(own, inside_doubtful, doubtful)
@@ -68,16 +68,16 @@ def _latest(keys: I64, starts: I64, groups: I64, times: I64) -> tuple[I64, AnyAr
     """
     if not len(keys):
         return np.full(len(groups), -1, np.int64), np.zeros(len(groups), np.bool_)
-    distinct = np.unique(starts)
-    width = len(distinct) + 1
+    moments = distinct(starts)
+    width = len(moments) + 1
     names, code = np.unique(keys, return_inverse=True)
-    combined = code * width + np.searchsorted(distinct, starts)
+    combined = code * width + np.searchsorted(moments, starts)
     order = np.argsort(combined, kind="stable")
     combined = combined[order]
     of = np.minimum(np.searchsorted(names, groups), len(names) - 1)
     known = names[of] == groups
     # Rank of the last start at or before the time; 0 where all are later, as ranks begin at 0.
-    rank = np.searchsorted(distinct, times, "right") - 1
+    rank = np.searchsorted(moments, times, "right") - 1
     at = np.searchsorted(combined, of * width + rank, "right") - 1
     before = (at >= 0) & (combined[np.maximum(at, 0)] // width == of) & (rank >= 0)
     first = np.searchsorted(combined, of * width)
@@ -108,7 +108,7 @@ def launching_process(
     step = max(1, len(ids) // SAMPLE)
     ids, times, ordinals = ids[::step], times[::step], ordinals[::step].astype(np.int64)
     scores: list[tuple[int, float, int]] = []
-    for process in np.unique(candidates.processes).tolist():
+    for process in distinct(candidates.processes).tolist():
         own = candidates.of_process(process)
         entry, _ = _latest(candidates.ids[own], candidates.starts[own], ids, times)
         hit = np.flatnonzero(entry >= 0)
@@ -127,9 +127,9 @@ def serves_several(candidates: Candidates, process: int, ids: I64) -> bool:
     the same number for their device: most ids that the process shares with others occur in the work more
     often than the process calls them, and no more often than all processes do.
     """
-    distinct, count = np.unique(ids, return_counts=True)
-    everyone = _occurrences(candidates.ids, distinct)
-    own = _occurrences(candidates.ids[candidates.of_process(process)], distinct)
+    repeated, count = np.unique(ids, return_counts=True)
+    everyone = _occurrences(candidates.ids, repeated)
+    own = _occurrences(candidates.ids[candidates.of_process(process)], repeated)
     both = (own > 0) & (everyone > own)
     more = both & (count > own) & (count <= everyone)
     return 2 * int(np.count_nonzero(more)) > int(np.count_nonzero(both))

@@ -228,7 +228,9 @@ def _without(index: Index, pieces: Sequence[_Piece], positions: AnyArray) -> lis
         if low == high:
             spans.append((one.start, one.end))
             continue
-        left = np.setdiff1d(np.arange(one.low, one.high, dtype=np.uint32), positions[low:high])
+        is_left = np.ones(one.high - one.low, np.bool_)
+        is_left[positions[low:high] - one.low] = False
+        left = one.low + np.flatnonzero(is_left)
         if len(left):
             last = int(left[-1])
             end = int(index.column("slices.start")[last]) + int(index.duration([last])[0])

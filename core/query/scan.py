@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.progress import CancelledCallback, never
 from ..index.blockstore import has_block_store, read_blocks, source_of
 from ..index.store import Index
@@ -235,7 +235,7 @@ class _Scan:
         if any(may) and (paired or not lacking):
             self._decode(block, data, repaired, events)
         np.subtract.at(self.left, which, 1)
-        return self._fitting(np.unique(which[self.left[which] == 0]))
+        return self._fitting(distinct(which[self.left[which] == 0]))
 
     def _decode(self, block: int, data: bytes, repaired: bool, events: slice) -> None:
         elements = elements_of(data, repaired)

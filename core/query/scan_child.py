@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..base.arrays import U32, AnyArray
+from ..base.arrays import U32, AnyArray, distinct
 from ..base.children import ChildFailedError, ChildrenError, Message, answer_request, answers_of
 from ..base.errors import UnreadableError, UsageError
 from ..base.progress import CancelledCallback, never
@@ -72,7 +72,7 @@ def here(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[ScanSte
     sure, unsure = search.by_columns()
     candidates = unsure
     if search.scanned:
-        candidates = np.union1d(sure, unsure) if len(unsure) else sure
+        candidates = distinct(np.concatenate([sure, unsure])) if len(unsure) else sure
     return scan(job.index, search.to_scan(candidates), candidates, _in_window(job, candidates), cancelled)
 
 

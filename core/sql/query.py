@@ -12,6 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
+from ..base.arrays import distinct
 from ..base.errors import UsageError
 from ..base.progress import CancelledCallback, never
 from ..index.store import SCAN_CHUNK
@@ -88,15 +89,15 @@ def with_jumps(trace: Trace, table: Table) -> Table:
     ids = np.array([one if isinstance(one, int | np.integer) else -1 for one in table.data["id"]], np.int64)
     sources, ordinals = ids >> SOURCE_BITS, ids & ((1 << SOURCE_BITS) - 1)
     positions = np.full(len(ids), -1, np.int64)
-    for source in np.unique(sources[(sources >= 0) & (sources < len(trace.indexes))]).tolist():
+    for source in distinct(sources[(sources >= 0) & (sources < len(trace.indexes))]).tolist():
         column = trace.indexes[source].column("slices.ordinal")
         rows = np.flatnonzero(sources == source)
-        distinct, which = np.unique(ordinals[rows], return_inverse=True)
-        of_distinct = np.full(len(distinct), -1, np.int64)
+        known, which = np.unique(ordinals[rows], return_inverse=True)
+        of_distinct = np.full(len(known), -1, np.int64)
         for low in range(0, len(column), SCAN_CHUNK):
             own = column[low : low + SCAN_CHUNK].astype(np.int64)
-            at = np.minimum(np.searchsorted(distinct, own), len(distinct) - 1)
-            hits = np.flatnonzero(distinct[at] == own)
+            at = np.minimum(np.searchsorted(known, own), len(known) - 1)
+            hits = np.flatnonzero(known[at] == own)
             of_distinct[at[hits]] = low + hits
         positions[rows] = of_distinct[which]
     return replace(table, positions=positions, sources=np.maximum(sources, 0), jumps_to="the slice")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import AnyArray, distinct
 from ..base.errors import TracelaneError, UnreadableError, UsageError
 from ..base.installed import install_hint
 from ..base.numbers import whole_number
@@ -176,7 +176,7 @@ def _device_line(work: Frame, span: tuple[int, int]) -> Columns:
     low, high = edges[:-1], edges[1:]
     kinds = np.minimum(work.type.astype(np.int64) + 1, OTHER)
     times = np.zeros((OTHER + 1, LINE_CELLS), np.int64)
-    for kind in np.unique(kinds).tolist():
+    for kind in distinct(kinds).tolist():
         times[kind] = work.union(kinds == kind).covered(low, high)
     longest: AnyArray = np.where(times.max(axis=0) > 0, times.argmax(axis=0), IDLE).astype(np.uint8)
     shares = np.ceil(255.0 * work.union().covered(low, high) / np.maximum(high - low, 1))

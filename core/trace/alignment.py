@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, distinct
 from ..base.clock import ClockKey, Clocks, wall_base_of
 from ..base.units import TIME_LIMIT, format_count, format_ns
 from ..index.file_facts import Member
@@ -208,12 +208,12 @@ def _offsets(matched: Matched, used: AnyArray) -> tuple[I64, AnyArray]:
     who, ends = matched.who, matched.ends
     offsets, tied = np.zeros(who.ranks, np.int64), np.zeros(who.ranks, np.bool_)
     left = np.asarray(used, np.bool_).copy()  # collectives that were not looked at yet
-    taking_part = np.unique(who.rank[left[who.collective]])
+    taking_part = distinct(who.rank[left[who.collective]])
     first = int(taking_part[0]) if len(taking_part) else 0
     tied[first] = True
     newly = np.array([first], np.int64)
     while len(newly):
-        reached = np.unique(who.collective[who.of_ranks(newly)])
+        reached = distinct(who.collective[who.of_ranks(newly)])
         reached = reached[left[reached]]
         left[reached] = False
         entries = who.of_collectives(reached)

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, added_up, concatenated_ranges
+from ..base.arrays import I64, AnyArray, added_up, concatenated_ranges, distinct
 from ..base.kineto import COMMUNICATION, KERNEL_CATEGORIES
 from ..index.flex import is_flex, sync_groups
 from ..index.store import Index
@@ -208,7 +208,7 @@ def _words(index: Index, names: Sequence[str], which: I64, positions: I64) -> tu
     words = list(dict.fromkeys(names))
     codes = {word: at for at, word in enumerate(words)}
     word = np.array([codes[name] for name in names], np.int64)[which] if len(which) else which
-    for text in np.unique(texts[texts >= 0]).tolist():
+    for text in distinct(texts[texts >= 0]).tolist():
         title = collective_word(index.string(text))
         if title not in codes:
             codes[title] = len(words)
@@ -279,7 +279,7 @@ def _numbers(sequence: I64, family: I64, families: int) -> tuple[I64, tuple[bool
     for at in range(families):
         chosen = np.flatnonzero(family == at)
         numbers = sequence[chosen]
-        given = bool((numbers != NOTHING).all()) and len(np.unique(numbers)) == len(chosen)
+        given = bool((numbers != NOTHING).all()) and len(distinct(numbers)) == len(chosen)
         number[chosen] = numbers if given else np.arange(len(chosen))
         sequenced.append(given)
     return number, tuple(sequenced)

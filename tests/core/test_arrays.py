@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.modules import files_of, tree_of
 from tracelane.core.base.arrays import (
     I64,
     MAX,
@@ -14,6 +17,7 @@ from tracelane.core.base.arrays import (
     added_up,
     added_upwards,
     concatenated_ranges,
+    distinct,
     mean_of,
     places_in,
     run_starts,
@@ -101,3 +105,23 @@ def test_groups_are_runs_of_the_order(rows: list[tuple[int, int, int]]) -> None:
     begins = [at for at in range(len(rows)) if at == 0 or numbers[at] != numbers[at - 1]]
     assert run_starts(first[order], second[order]).tolist() == begins
     assert (groups - groups[:1]).tolist() == numbers
+
+
+@given(NUMBERS)
+def test_distinct_values_are_in_order(values: list[int]) -> None:
+    """Each value is there once, the least first."""
+    assert distinct(column(values)).tolist() == sorted(set(values))
+
+
+HASHED = {f"np.{name}" for name in ("unique", "union1d", "setdiff1d", "intersect1d")}
+
+
+def test_no_set_is_made_by_hashing() -> None:
+    """Nobody asks numpy for distinct values alone, which it hashes: `distinct` sorts them, sets are masks."""
+    hashing = [
+        f"{path}:{node.lineno}"
+        for path in files_of()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and not node.keywords and ast.unparse(node.func) in HASHED
+    ]
+    assert hashing == []

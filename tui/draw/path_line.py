@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 from rich.segment import Segment
 
-from tracelane.core.base.arrays import I64
+from tracelane.core.base.arrays import I64, distinct
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_ns
@@ -152,8 +152,8 @@ class DrawnPath:
         low, high = max(int(edges[0]), int(self.starts[0])), min(int(edges[-1]), int(self.ends[-1]))
         owners, kinds, lanes = (np.full(cells, -1, np.int64) for _ in range(3))
         if low < high:
-            times = np.union1d(edges, self.starts)
-            times = np.union1d(times[(times > low) & (times < high)], [low])
+            times = np.concatenate([edges, self.starts])
+            times = distinct(np.append(times[(times > low) & (times < high)], low))
             lengths = np.diff(times, append=high)
             segment = np.searchsorted(self.starts, times, "right") - 1
             cell = np.searchsorted(edges, times, "right") - 1

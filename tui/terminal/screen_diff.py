@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from tracelane.core.base.arrays import distinct
 from tracelane.core.base.numbers import whole_number
 
 CellStyle: TypeAlias = tuple[str, str, str]
@@ -356,7 +357,7 @@ def _shortest_order(cells: np.ndarray, lengths: np.ndarray, ranks: np.ndarray, c
     changes[1:] |= ~same_line
     joined[1:] = same_line & (cells[1:] == cells[:-1] + lengths[:-1])
     many = int(ranks.max()) + 1
-    of_lines, colours = np.divmod(np.unique(lines * many + ranks), many)
+    of_lines, colours = np.divmod(distinct(lines * many + ranks), many)
     shares = COLOUR_BYTES / np.bincount(colours)[colours]
     saved = COLOUR_BYTES * np.bincount(lines, changes) - np.bincount(of_lines, RETURN_BYTES + shares)
     saved -= MOVE_BYTES * np.bincount(lines, joined)

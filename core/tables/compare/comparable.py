@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import AnyArray, sum_of
+from ...base.arrays import AnyArray, distinct, sum_of
 from ...base.units import count_of, format_count
 from ..device.untrusted import TROUBLES, LostCalls, damage, holds_events
 from ..frame.frame_columns import work_of
@@ -101,7 +101,7 @@ def recorded(scope: Scope) -> Recorded:
 def working_devices(scope: Scope) -> int:
     """Return how many devices have work in the files of a scope."""
     whole = replace(scope, range=None, work=None, where=None, lanes=None)
-    return len(np.unique(work_of(whole).device_row))
+    return len(distinct(work_of(whole).device_row))
 
 
 def recorded_in(losses: Iterable[Loss], files: int, devices: int | None) -> Recorded:

@@ -324,7 +324,7 @@ def _pooled(name: str, table: Table, lonely: I64, own: Summary, other: Summary) 
     small = lonely[table.numbers(LEADING[name])[lonely] <= most]
     sums = own.left_out[name].sums if name in own.left_out else {}
     data: dict[str, Values] = {}
-    rest = table.take(np.setdiff1d(np.arange(len(table)), small))
+    rest = table.take(np.delete(np.arange(len(table)), small))
     for key, values in rest.data.items():
         if isinstance(values, list):
             data[key] = [*values, OTHERS]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, sum_of
+from ...base.arrays import I64, AnyArray, distinct, sum_of
 from ...base.kineto import OPS
 from ...index.store import Index
 from ...query.chain import enclosing
@@ -86,7 +86,7 @@ CODES = Shape(
         "name": ("code", first(lambda work: Words(work.code, CODE), "text")),
         "kernels": n(),
         "names": flagged(
-            Ask(lambda g: np.array([len(np.unique(part.name_number)) for part in g.parts])), "statistic"
+            Ask(lambda g: np.array([len(distinct(part.name_number)) for part in g.parts])), "statistic"
         ),
         "total_ns": total("dur"),
         "share": share_of_all("dur"),
@@ -115,7 +115,7 @@ def compiled_slices(scope: Scope, source: int) -> I64:
     """Return the positions, ascending, of all compiled code of a source, in the whole trace."""
     whole = Scope(scope.trace, clocks=scope.clocks)
     kinds = ((REGION, None), (GRAPH, GRAPH_HASH), (FUNCTION, FUNCTION_NAME))
-    return np.unique(np.concatenate([calls(whole, source, *kind).positions for kind in kinds]))
+    return distinct(np.concatenate([calls(whole, source, *kind).positions for kind in kinds]))
 
 
 def _is_compiled(part: Frame) -> AnyArray:
@@ -402,8 +402,8 @@ def source_table(scope: Scope, artefacts: Artefacts) -> Table:
 def _row(name: str, count: int, total_ns: int, origin: KernelOrigin) -> dict[str, Any]:
     texts = {key: ", ".join(getattr(origin, key)) for key in ("ops", "nodes", "graphs")}
     for key in ("function", "file", "code"):
-        distinct = dict.fromkeys(text for line in origin.lines if (text := getattr(line, key)))
-        texts[key] = (" · " if key == "code" else ", ").join(distinct)
+        lines = dict.fromkeys(text for line in origin.lines if (text := getattr(line, key)))
+        texts[key] = (" · " if key == "code" else ", ").join(lines)
     texts |= {"line": ", ".join(dict.fromkeys(map(str, origin.lines))), "artefact": origin.artefact}
     return {"name": name, "count": count, "total_ns": total_ns, **texts, "files": texts["file"]}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.arrays import I64, sum_of
+from ...base.arrays import I64, distinct, sum_of
 from ...base.kineto import HOST_EVENTS
 from ...base.units import format_ns
 from ...index.store import Index
@@ -162,7 +162,7 @@ def phase_table(scope: Scope, sources: Sequence[Calls]) -> Table:
     for one in sources:
         phase = phases(one)
         keys = phase * max(1, len(one.texts)) + one.name
-        for key in np.unique(keys).tolist():
+        for key in distinct(keys).tolist():
             at = np.flatnonzero(keys == key)
             durations = one.durations[at]
             number = key // max(1, len(one.texts))
@@ -245,7 +245,7 @@ def _compile_ids(scope: Scope, one: Calls, roots: I64) -> dict[int, str]:
     around = nearest_around(one.index, signs.positions, np.sort(one.positions[roots]))
     own = argument_values(one.index, "compile_id", one.positions[roots])
     ids = {int(at): str(value) for at, value in zip(one.positions[roots].tolist(), own) if value is not None}
-    for position in np.unique(around[around >= 0]).tolist():
+    for position in distinct(around[around >= 0]).tolist():
         match = COMPILE_ID.fullmatch(signs.texts[int(signs.name[int(np.argmax(around == position))])])
         if match:
             ids[position] = match[1]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, mean_of, means_of, sum_of
+from ...base.arrays import I64, AnyArray, distinct, mean_of, means_of, sum_of
 from ...base.numbers import whole_number
 from ...query.groups import Groups, Labels
 from ...trace.step_choice import Steps, find_steps
@@ -190,7 +190,7 @@ def graph_table(scope: Scope, sources: list[Calls]) -> Table:
 
 def _steps_of(times: I64, steps: Steps) -> list[int]:
     """Return the numbers of the steps in which any of the times lies."""
-    rows: list[int] = np.unique(steps.holding(times)).tolist()
+    rows: list[int] = distinct(steps.holding(times)).tolist()
     return [at for at in rows if at >= 0]
 
 
@@ -226,7 +226,7 @@ def step_table(scope: Scope, sources: Sequence[int]) -> Table:
             span = int(steps.starts[number]), int(steps.ends[number])
             if scope.range is not None and not (span[0] < scope.range[1] and span[1] > scope.range[0]):
                 continue
-            names = {graphs.texts[i] for i in np.unique(graphs.name[_within(graphs, span)]).tolist()}
+            names = {graphs.texts[i] for i in distinct(graphs.name[_within(graphs, span)]).tolist()}
             inside = _within(regions, span)
             of_lookups = (lookups_by_step >= span[0]) & (lookups_by_step < span[1])
             of_compiling = _within(compiling, span)

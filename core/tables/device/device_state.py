@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import EMPTY, F64, I64, U8, U32, AnyArray, Intervals, merge, sum_of
+from ...base.arrays import EMPTY, F64, I64, U8, U32, AnyArray, Intervals, distinct, merge, sum_of
 from ...base.errors import UnreadableError
 from ...base.kineto import ANNOTATIONS
 from ...index.flex import is_flex
@@ -225,7 +225,7 @@ def _around(scope: Scope, steps: StepSpans) -> tuple[int, int]:
     low, high = int(steps.starts.min()), int(steps.ends.max())
     for source, (own, _) in steps.of_source.items() if steps.reason.startswith(REPEATED) else ():
         index = scope.trace.indexes[source]
-        parents = np.unique(index.column("slices.parent")[own.positions])
+        parents = distinct(index.column("slices.parent")[own.positions])
         if len(own) > 1 and len(parents) == 1 and parents[0] != NONE:
             category = int(index.column("slices.category")[parents[0]])
             if index.categories[category] in ANNOTATIONS:
@@ -365,7 +365,7 @@ def flattened(layers: Sequence[Intervals], window: tuple[int, int]) -> tuple[I64
     """
     low, high = window
     clipped = [layer.clipped(low, high) for layer in layers]
-    edges = np.unique(
+    edges = distinct(
         np.concatenate([[low, high], *(one.starts for one in clipped), *(one.ends for one in clipped)])
     )
     if len(edges) < 2:

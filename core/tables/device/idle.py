@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...base.arrays import U32, AnyArray, sum_of
+from ...base.arrays import U32, AnyArray, distinct, sum_of
 from ...base.clock import NO_CLOCKS, Clocks
 from ...base.short_names import comparable_name, short_name
 from ...index.store import Index
@@ -123,7 +123,7 @@ def _distinct_steps(g: FrameGroups) -> Values:
     steps = g.frame.steps
     assert steps is not None
     held = steps.holding(g.frame.reach)
-    pairs = np.unique(g.codes[held >= 0] * len(steps) + held[held >= 0])
+    pairs = distinct(g.codes[held >= 0] * len(steps) + held[held >= 0])
     return np.bincount(pairs // len(steps), minlength=g.size).astype(np.int64)
 
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import F64, I64, AnyArray, sum_of
+from ...base.arrays import F64, I64, AnyArray, distinct, sum_of
 from ...base.errors import UsageError
 from ...base.numbers import whole_number
 from ...base.pattern import Pattern
@@ -158,7 +158,7 @@ def _histogram(scope: Scope, durations: I64) -> Table:
     if len(durations):
         low, high = max(1, int(durations.min())), int(durations.max()) + 1
         spaced: F64 = np.geomspace(low, max(high, low + 1), BINS + 1)
-        edges = np.unique(np.rint(spaced).astype(np.int64))
+        edges = distinct(np.rint(spaced).astype(np.int64))
         edges[0], edges[-1] = min(int(durations.min()), low), max(high, low + 1)
     bins = max(0, len(edges) - 1)
     which = np.searchsorted(edges, durations, "right") - 1

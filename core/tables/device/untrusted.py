@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Intervals, merge
+from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
 from ...base.clock import Clocks
 from ...base.kineto import RUNTIME
 from ...base.units import count_of, format_ns
@@ -239,7 +239,7 @@ class LostCalls:
         """Tell whether few calls are lost: in a row that others follow, of a name, and of all."""
         is_lost, process = self.calls.is_lost, processes_of(self.index, self.calls.positions)
         longest = 0
-        for number in np.unique(process[is_lost]).tolist():
+        for number in distinct(process[is_lost]).tolist():
             lost = np.concatenate([[False], is_lost[process == number], [False]])
             edges = np.flatnonzero(np.diff(lost.astype(np.int8))).reshape(-1, 2)
             longest = max(longest, *(end - begin for begin, end in edges.tolist() if end < len(lost) - 2), 0)
@@ -352,7 +352,7 @@ class LostCalls:
             return
         process = processes_of(self.index, positions)
         for is_before, beyond in ((True, ends < low), (False, starts > high)):
-            for number in np.unique(process[out & beyond]).tolist():
+            for number in distinct(process[out & beyond]).tolist():
                 rows = np.flatnonzero(out & beyond & (process == number))
                 times = (int(ends[rows].max()), low) if is_before else (high, int(starts[rows].min()))
                 position = int(positions[rows[0]])
@@ -377,11 +377,11 @@ class LostCalls:
     def _runs(self, by_process: Mapping[int, Device]) -> Iterator[Untrusted]:
         """Yield a period for each run of calls for one device whose work is lost or has no times."""
         table = self._call_table(by_process)
-        for number in np.unique(table.device[table.is_bad]).tolist():
+        for number in distinct(table.device[table.is_bad]).tolist():
             rows = np.flatnonzero(table.device == number)
             bad = np.concatenate([[False], table.is_bad[rows], [False]]).astype(np.int8)
             edges = np.flatnonzero(np.diff(bad)).reshape(-1, 2)
-            around = {lane: table.around(rows, lane) for lane in np.unique(table.lane[rows]).tolist()}
+            around = {lane: table.around(rows, lane) for lane in distinct(table.lane[rows]).tolist()}
             for low, high in edges.tolist():
                 run = rows[low:high]
                 called = int(table.called[run[0]]), int(table.called[run[-1]])
@@ -447,7 +447,7 @@ class _CallTable:
 def _spread(device: I64, lanes: I64) -> I64:
     """Return the devices of calls, unknown ones (-1) as the call before on the lane, else after."""
     result = device.copy()
-    for lane in np.unique(lanes[device < 0]).tolist():
+    for lane in distinct(lanes[device < 0]).tolist():
         rows = np.flatnonzero(lanes == lane)
         known = rows[device[rows] >= 0]
         if len(known):
@@ -494,10 +494,10 @@ def _open_in_lane(index: Index, lane: Lane) -> Iterator[I64]:
     closed = index.column("flags.position")[index.column("flags.value") & SliceFlag.UNCLOSED > 0]
     last = last[~np.isin(last, closed)]  # those are told of as begins without an end
     starts, names = index.column("slices.start")[last].astype(np.int64), index.column("slices.name")[last]
-    for name in np.unique(names).tolist():
+    for name in distinct(names).tolist():
         own = np.flatnonzero(names == name)
         if (
-            len(np.unique(starts[own])) > MANY_OPEN
+            len(distinct(starts[own])) > MANY_OPEN
             and 2 * len(own) > len(last)
             and len(own) == _count_of_name(index, lane, name)
         ):

@@ -278,7 +278,8 @@ def ts_unit(recording: Recording, limits: Limits) -> Diagnosis | None:
     distorts="the whole span: shares of it, idle times and gaps",
 )
 def other_clock(recording: Recording, limits: Limits) -> Diagnosis | None:
-    others = np.setdiff1d(recording.scope.trace.on_other_clock(recording.source), recording.lost.untimed)
+    others = recording.scope.trace.on_other_clock(recording.source)
+    others = others[~np.isin(others, recording.lost.untimed)]
     if not len(others):
         return None
     text = f"{count_of(len(others), 'event is', 'events are')} on another clock than all others"

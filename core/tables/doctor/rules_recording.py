@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import merge
+from ...base.arrays import distinct, merge
 from ...base.kineto import RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
 from ...trace.step_choice import find_steps
@@ -28,7 +28,7 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     if steps is None:
         return None
     later: list[int] = []
-    for process in np.unique(steps.processes).tolist():
+    for process in distinct(steps.processes).tolist():
         own = np.flatnonzero(steps.processes == process)
         own = own[np.argsort(steps.starts[own], kind="stable")]
         reach = np.maximum.accumulate(steps.ends[own])

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, means_of, merge, run_starts, sum_of
+from ...base.arrays import I64, AnyArray, distinct, means_of, merge, run_starts, sum_of
 from ...base.safe_text import safe
 from ...index.format import NONE
 from ...query.groups import Groups, Labels, concatenated, dense
@@ -242,7 +242,7 @@ def _outermost_work(chunk: Chunk) -> AnyArray:
     outer: AnyArray = chunk.index.column("slices.parent")[chunk.positions] == NONE
     annotations = chunk.is_device_annotation
     if annotations.any():
-        annotated = np.isin(chunk.lanes, np.unique(chunk.lanes[annotations]))
+        annotated = np.isin(chunk.lanes, distinct(chunk.lanes[annotations]))
         outer = np.where(annotated, ~annotations, outer)
     return outer
 

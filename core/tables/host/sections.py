@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import F64, I64, merge, sum_of
+from ...base.arrays import F64, I64, distinct, merge, sum_of
 from ...base.errors import UsageError
 from ...base.safe_text import safe
 from ...base.units import format_count
@@ -157,7 +157,7 @@ def _holders(trace: Trace, chunks: list[Chunk]) -> I64:
         covered = merge(starts[own], ends[own]).covered(starts[others], ends[others])
         if others.any() and (covered == (ends - starts)[others]).all():
             holders.append(int(lanes[own][0]))
-    return np.unique(np.array(holders, np.int64))
+    return distinct(np.array(holders, np.int64))
 
 
 def _title(trace: Trace, lane: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
+from ...base.arrays import I64, AnyArray, distinct
 from ...base.errors import Cancelled, UsageError
 from ...base.kineto import SliceKind
 from ...base.progress import CancelledCallback, never
@@ -197,9 +197,9 @@ def slice_table(scope: Scope, columns: Sequence[str] = NAMES, limit: int | None 
 
 def _numbered(codes: AnyArray, meaning: Callable[[I64], list[str]], known: list[str]) -> I64:
     """Return for each number the place of its text in `known`, to which the distinct ones are added."""
-    distinct, which = np.unique(codes, return_inverse=True)
-    known.extend(meaning(distinct.astype(np.int64)))
-    rows: I64 = which.astype(np.int64) + (len(known) - len(distinct))
+    numbers, which = np.unique(codes, return_inverse=True)
+    known.extend(meaning(numbers.astype(np.int64)))
+    rows: I64 = which.astype(np.int64) + (len(known) - len(numbers))
     return rows
 
 
@@ -259,9 +259,9 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
     ranks = {}
     for key, known in texts.items():
         code = concatenated([columns[key] for columns in codes])[order]
-        distinct, number = np.unique(np.array(known, object), return_inverse=True)
+        words, number = np.unique(np.array(known, object), return_inverse=True)
         ranks[key] = number.astype(np.int64)[code] if len(known) else code
-        data[key] = distinct[ranks[key]] if len(known) else np.empty(0, object)
+        data[key] = words[ranks[key]] if len(known) else np.empty(0, object)
     total = f"{format_count(hits.count)} slices, {format_ns(hits.total_ns)} together"
     table = Table.from_arrays(
         HITS,
@@ -294,7 +294,7 @@ def slices_of_node(
             around = rows_around(index, positions)
             codes, chain_codes = _codes(index, positions, chain)
             parts[source].append(positions[_chained(codes, around, chain_codes, from_bottom)])
-    positions_of = [np.unique(concatenated(part)).astype(np.uint32) for part in parts]
+    positions_of = [distinct(concatenated(part)).astype(np.uint32) for part in parts]
     return hits_at(scope.trace, positions_of, scope.clocks, " › ".join(path))
 
 
@@ -330,7 +330,7 @@ def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], fro
     fits = own == chain_codes[0]
     if UNKNOWN_LAUNCH in chain:
         return [work[fits & ~is_known]]
-    stack = with_ancestors(index, np.unique(launches[is_known]))
+    stack = with_ancestors(index, distinct(launches[is_known]))
     around = rows_around(index, stack)
     codes, chain_codes = _codes(index, stack, chain)
     if len(chain) == 1 and from_bottom:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, add_at, added_upwards, sum_of
+from ...base.arrays import I64, AnyArray, add_at, added_upwards, distinct, sum_of
 from ...base.kineto import STEP
 from ...base.safe_text import safe
 from ...index.format import NONE, LaneRole
@@ -166,12 +166,12 @@ class TreeBuilder:
         longest: I64 | None = None,
     ) -> None:
         """Add slices to their nodes, columns of equal length, summed up by node at once."""
-        distinct, codes = np.unique(nodes, return_inverse=True)
-        groups = Groups(codes.astype(np.int64), len(distinct))
+        paths, codes = np.unique(nodes, return_inverse=True)
+        groups = Groups(codes.astype(np.int64), len(paths))
         first = groups.longest(total if longest is None else longest)
         most = (total if longest is None else longest)[first]
         where = most, positions[first], np.broadcast_to(sources, len(nodes))[first]
-        self.parts.append((distinct, *map(groups.sums, (total, own, calls)), *where))
+        self.parts.append((paths, *map(groups.sums, (total, own, calls)), *where))
 
     def add_nodes(self, nodes: I64, tree: CallTree, rows: I64, total: I64) -> None:
         """Add nodes of another tree, of equal ones the first source's first, with totals of their own."""
@@ -434,7 +434,7 @@ def own_times(starts: I64, ends: I64, around: I64) -> I64:
     inside = Groups(around[inner], len(starts)).sums(durations[inner])
     order = inner[np.lexsort((starts[inner], around[inner]))]
     same = around[order[1:]] == around[order[:-1]]
-    overlapping = np.unique(around[order[1:]][same & (starts[order[1:]] < ends[order[:-1]])])
+    overlapping = distinct(around[order[1:]][same & (starts[order[1:]] < ends[order[:-1]])])
     if len(overlapping):
         some = inner[np.isin(around[inner], overlapping)]
         groups = Groups(np.searchsorted(overlapping, around[some]), len(overlapping))
@@ -469,7 +469,7 @@ def _add_launched(builder: TreeBuilder, work: Frame) -> None:
     index, source, launch = work.index, work.source_number, work.launched
     positions, durations = work.position.astype(np.int64), work.dur
     is_known = launch >= 0
-    stack = with_ancestors(index, np.unique(launch[is_known]))
+    stack = with_ancestors(index, distinct(launch[is_known]))
     around = rows_around(index, stack)
     nodes = paths_of(builder, builder.labels.of_slices(index, stack, name_in_tree), around, ROOT)
     calls = np.searchsorted(stack, launch[is_known])
@@ -498,6 +498,6 @@ def with_ancestors(index: Index, positions: I64) -> I64:
     current = positions
     while len(current):
         above = parents[current].astype(np.int64)
-        current = np.unique(above[above != NONE])
+        current = distinct(above[above != NONE])
         members.append(current)
-    return np.unique(np.concatenate(members))
+    return distinct(np.concatenate(members))

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import F64, I64, AnyArray, Intervals, merge, sum_of
+from ...base.arrays import F64, I64, AnyArray, Intervals, distinct, merge, sum_of
 from ...base.errors import UsageError
 from ...base.kineto import OPS, STEP
 from ...base.short_names import short_names
@@ -75,8 +75,8 @@ class TimeChange:
     def of(cls, graph: PathGraph, name: str, factor: float) -> TimeChange:
         """Return the change of all slices of a name, short ones too; UsageError where there are none."""
         texts = graph.work.name.texts
-        distinct = sorted(set(texts))
-        short = dict(zip(distinct, short_names(distinct)))
+        names = sorted(set(texts))
+        short = dict(zip(names, short_names(names)))
         is_chosen = np.array([name in (text, short[text]) for text in texts], np.bool_)
         chosen = is_chosen[graph.work.name.codes] if len(graph.work) else np.zeros(0, np.bool_)
         host = {}
@@ -248,8 +248,8 @@ class _Again:
 
 def _by_first(keys: I64, values: I64) -> dict[int, list[int]]:
     order = np.argsort(keys, kind="stable")
-    distinct, begins = np.unique(keys[order], return_index=True)
-    return dict(zip(distinct.tolist(), map(np.ndarray.tolist, np.split(values[order], begins[1:]))))
+    numbers, begins = np.unique(keys[order], return_index=True)
+    return dict(zip(numbers.tolist(), map(np.ndarray.tolist, np.split(values[order], begins[1:]))))
 
 
 WORKS = (HOST, KERNEL, COPY, COMMUNICATION)
@@ -371,7 +371,7 @@ class CriticalPath:
         """Return a text of each segment: `value` takes a source and positions."""
         texts = np.full(len(self.segments), missing, object)
         known = self.segments.positions >= 0
-        for source in np.unique(self.segments.sources[known]).tolist():
+        for source in distinct(self.segments.sources[known]).tolist():
             own = np.flatnonzero(known & (self.segments.sources == source))
             texts[own] = value(source, self.segments.positions[own])
         return [str(text) for text in texts]
@@ -414,9 +414,9 @@ class CriticalPath:
     def table(self) -> Table:
         """Return a row per segment, by time."""
         one, trace = self.segments, self.graph.scope.trace
-        titles = {lane: trace.lanes[lane].title for lane in np.unique(one.lanes).tolist()}
+        titles = {lane: trace.lanes[lane].title for lane in distinct(one.lanes).tolist()}
         ids = np.full(len(one), np.nan)
-        for source in np.unique(one.sources).tolist():
+        for source in distinct(one.sources).tolist():
             own = np.flatnonzero((one.sources == source) & (one.positions >= 0))
             ids[own] = slice_ids(trace.indexes[source], source, one.positions[own])
         data: dict[str, Values] = {
@@ -500,7 +500,7 @@ class CriticalPath:
         """Which segments are parts of annotations, steps or Python's frames: what they do is not known."""
         one = self.segments
         is_frame = np.zeros(len(one), np.bool_)
-        for source in np.unique(one.sources).tolist():
+        for source in distinct(one.sources).tolist():
             index = self.graph.scope.trace.indexes[source]
             own = np.flatnonzero((one.sources == source) & (one.positions >= 0) & (one.rows < 0))
             positions = one.positions[own]

@@ -26,7 +26,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.arrays import I64, U8, AnyArray, places_in
+from ...base.arrays import I64, U8, AnyArray, distinct, places_in
 from ...index.store import Index
 from ...query.args import argument_values
 from ...query.groups import concatenated
@@ -200,7 +200,7 @@ class RuntimeCalls:
         waits = dict(zip(rows[rows >= 0].tolist(), calls[rows >= 0].tolist()))  # work -> call
         pairs = []
         waiting = np.array(list(waits), np.int64)
-        for stream in np.unique(work.stream[waiting]).tolist():
+        for stream in distinct(work.stream[waiting]).tolist():
             here = waiting[work.stream[waiting] == stream]
             others = np.flatnonzero((work.stream != stream) & (work.source == self.source))
             group = np.zeros(len(others), np.int64)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, U8, AnyArray, Intervals, merge, places_in
+from ...base.arrays import I64, U8, AnyArray, Intervals, distinct, merge, places_in
 from ...base.kineto import LAUNCH_FLOWS
 from ...index.format import NONE, LaneRole
 from ...index.store import Index
@@ -123,11 +123,11 @@ def latest(groups: I64, times: I64, ids: I64, of: I64, until: I64) -> I64:
     """Return for each query its group's row latest up to `until`, then of smallest id; -1 for none."""
     if not len(groups):
         return np.full(len(of), -1, np.int64)
-    distinct = np.unique(times)
-    ranks = np.searchsorted(distinct, times)
+    moments = distinct(times)
+    ranks = np.searchsorted(moments, times)
     order = np.lexsort((-ids, ranks, groups))
-    keys = groups[order] * (len(distinct) + 1) + ranks[order]
-    queries = of * (len(distinct) + 1) + np.searchsorted(distinct, until, "right") - 1
+    keys = groups[order] * (len(moments) + 1) + ranks[order]
+    queries = of * (len(moments) + 1) + np.searchsorted(moments, until, "right") - 1
     at = np.searchsorted(keys, queries, "right") - 1
     rows = order[np.maximum(at, 0)]
     return np.where((at >= 0) & (groups[rows] == of), rows, -1)
@@ -213,7 +213,7 @@ def _arrows(
         some = np.flatnonzero((ends[0] != ends[1]) & (ends[0] >= 0) & (ends[1] >= 0))
         done = scope.starts(source, from_[some]) + index.duration(from_[some])
         begun = scope.starts(source, to[some])
-        for number in np.unique(ends[1][some]).tolist():
+        for number in distinct(ends[1][some]).tolist():
             mine = np.flatnonzero(ends[1][some] == number)
             active = threads[number].activity
             pause = np.searchsorted(active.starts, begun[mine], "right") - 1

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...base.arrays import I64, U8, AnyArray
+from ...base.arrays import I64, U8, AnyArray, distinct
 from ...base.errors import UsageError
 from ...base.kineto import STEP
 from ...query.cells import ragged
@@ -226,7 +226,7 @@ def _device_segments(graph: PathGraph, walk: _Walk) -> tuple[AnyArray, ...]:
 
 def _lanes(graph: PathGraph, sources: I64, positions: I64) -> I64:
     lanes, bases = np.zeros(len(positions), np.int64), graph.scope.trace.lane_bases
-    for source in np.unique(sources).tolist():
+    for source in distinct(sources).tolist():
         own = sources == source
         lanes[own] = lanes_of(graph.scope.trace.indexes[source], positions[own]) + bases[source]
     return lanes

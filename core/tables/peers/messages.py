@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64
+from ...base.arrays import I64, distinct
 from ...base.kineto import ANNOTATIONS
 from ...base.numbers import whole_number
 from ...index.flex import BYTES, is_flex, sync_groups
@@ -85,9 +85,9 @@ def messages_of(trace: Trace, source: int, positions: I64) -> list[Message]:
         notes = _annotations_around(trace, source, positions)
         columns += [_of_some(index, key, notes) for key in ("input_dims", "input_type")]
         columns.append(np.where(notes < 0, -1, index.column("slices.name")[notes].astype(np.int64)))
-    distinct, which = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    calls, which = np.unique(np.stack(columns), axis=1, return_inverse=True)
     read = partial(_message, index, world_size(index) or None)
-    values = [read(*numbers) for numbers in distinct.T.tolist()]
+    values = [read(*numbers) for numbers in calls.T.tolist()]
     messages = [NO_MESSAGE] * len(positions)
     for row, of in zip(at.tolist(), np.ravel(which).tolist()):
         messages[row] = values[of]
@@ -132,9 +132,9 @@ def _annotations_around(trace: Trace, source: int, positions: I64) -> I64:
     launched = np.where(launched == NONE, positions, launched).astype(np.uint32)
     notes = np.flatnonzero(category_mask(index, ANNOTATIONS)[index.column("slices.category")])
     names = index.column("slices.name")[notes]
-    distinct = np.unique(names)
-    fits = [bool(COLLECTIVE_CALL.match(text)) for text in index.strings(distinct)]
-    notes = notes[np.isin(names, distinct[np.array(fits, np.bool_)])]
+    numbers = distinct(names)
+    fits = [bool(COLLECTIVE_CALL.match(text)) for text in index.strings(numbers)]
+    notes = notes[np.isin(names, numbers[np.array(fits, np.bool_)])]
     return nearest_around(index, launched, notes, itself=True)
 
 

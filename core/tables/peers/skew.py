@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Intervals, merge
+from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
 from ...base.kineto import HOST_EVENTS, OPS, RUNTIME
 from ...index.captures import ranks_text
 from ...index.store import Index
@@ -48,7 +48,7 @@ def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tup
     if len(processes) < 2:
         return (RankPart(scope),)
     work = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
-    positions = np.unique(work.position)
+    positions = distinct(work.position)
     owners = owners_of_work(trace, source, positions, np.array(processes))
     pids = {process.number: process for process in trace.processes if process.source == source}
     parts = []

@@ -15,8 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from ...base.arrays import distinct
 from ...base.errors import UsageError
 from ...index.captures import ranks_text
 from ..peers.skew import Skew
@@ -222,7 +221,7 @@ def _of_collectives(axis: str, numbers: Mapping[int, int], waiting: Skew) -> dic
     for at, (group, _) in enumerate(waiting.families):
         if _is_of_axis(_words(group), axis):
             in_family = waiting.family[waiting.who.collective] == at
-            columns = np.unique(waiting.who.rank[in_family]).tolist()
+            columns = distinct(waiting.who.rank[in_family]).tolist()
             ranks_of.setdefault(group, set()).update(waiting.sources[column] for column in columns)
     return {
         source: _title(numbers[other] for other in sources if other in numbers)

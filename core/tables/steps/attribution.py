@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64, U32, AnyArray, merge, places_in
+from ...base.arrays import I64, U32, AnyArray, distinct, merge, places_in
 from ...base.errors import UsageError
 from ...base.kineto import DEVICE_ANNOTATION
 from ...index.format import NONE
@@ -121,7 +121,7 @@ def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
     result = {}
     for source in range(len(scope.trace.indexes)):
         device = work.position[work.source == source]
-        positions = np.unique(np.concatenate([scope.trace.launches(source).kernels, device]))
+        positions = distinct(np.concatenate([scope.trace.launches(source).kernels, device]))
         if source not in spans.of_source:
             none, rules = np.full(len(positions), -1, np.int64), np.zeros(len(positions), np.uint8)
             result[source] = StepsOfWork(positions, none, rules)
@@ -209,7 +209,7 @@ def step_scopes(scope: Scope, steps: StepSpans, most: int | None = None) -> Iter
     low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
     inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
     if most is not None and len(inside) > most:
-        inside = inside[np.unique(np.linspace(0, len(inside) - 1, most).astype(np.int64))]
+        inside = inside[distinct(np.linspace(0, len(inside) - 1, most).astype(np.int64))]
     work = work_by_steps(scope, steps) if scope.attribute == "launch" and len(inside) else None
     for at in inside.tolist():
         yield steps.titles[at], scope_of_step(scope, steps, at, work)
@@ -239,7 +239,7 @@ def owners_of_work(trace: Trace, source: int, positions: AnyArray, processes: I6
     devices = processes_of(index, positions)
     owners = np.full(len(positions), -1, np.int64)
     owners[calls >= 0] = processes_of(index, calls[calls >= 0])
-    for device in np.unique(devices[owners < 0]).tolist():
+    for device in distinct(devices[owners < 0]).tolist():
         known = owners[(devices == device) & (owners >= 0)]
         owner = int(np.bincount(known).argmax()) if len(known) else device
         owners[(devices == device) & (owners < 0)] = owner
@@ -253,7 +253,7 @@ def steps_at_times(steps: Steps, times: I64, processes: I64) -> I64:
     """
     result = np.full(len(times), -1, np.int64)
     own = np.zeros(len(times), np.bool_)
-    for process in np.unique(steps.processes).tolist():
+    for process in distinct(steps.processes).tolist():
         mine = processes == process
         own |= mine
         rows = np.flatnonzero(steps.processes == process)
@@ -276,7 +276,7 @@ def _annotated(scope: Scope, index: Index, steps: Steps, positions: U32) -> I64:
     starts, lanes = scope.starts(steps.source, positions), lanes_of(index, positions)
     span_starts, span_lanes = scope.starts(steps.source, spans), lanes_of(index, spans)
     span_ends = span_starts + index.duration(spans)
-    for lane in np.unique(span_lanes).tolist():
+    for lane in distinct(span_lanes).tolist():
         here = np.flatnonzero(span_lanes == lane)
         here = here[np.argsort(span_starts[here], kind="stable")]
         # Where a name repeats, the k-th annotation on a lane is that of the k-th step.

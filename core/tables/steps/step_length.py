@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
+from ...base.arrays import I64, AnyArray, distinct
 from ...query.groups import Groups
 from ...trace.step_choice import Steps
 from ...trace.step_spans import StepSpans
@@ -62,7 +62,7 @@ def step_lengths(scope: Scope, steps: Steps) -> StepLengths:
         return StepLengths(length, cadence, ahead)
     work = _work_of_steps(scope, steps)
     done = Groups(work.step, len(steps)).most(work.end, np.iinfo(np.int64).min)
-    for process in np.unique(steps.processes).tolist():
+    for process in distinct(steps.processes).tolist():
         rows = np.flatnonzero(steps.processes == process)
         length[rows] = _until_done(steps.starts[rows], steps.ends[rows], done[rows])
         edges = _edges(work, rows, len(steps))

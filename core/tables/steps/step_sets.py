@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Intervals, merge
+from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
 from ...base.kineto import KERNEL_CATEGORIES, OPS, RUNTIME
 from ...index.flex import host_calls, is_flex
 from ...index.format import NONE
@@ -85,14 +85,14 @@ class StepSets:
     @cached_property
     def owners(self) -> I64:
         """The process with steps to which each piece of device work belongs, -1 for none."""
-        processes = np.unique(self.chosen.processes)
+        processes = distinct(self.chosen.processes)
         return owners_of_work(self.scope.trace, self.chosen.source, self.work.position, processes)
 
     @cached_property
     def by_process(self) -> tuple[tuple[I64, StepSets], ...]:
         """For each process: the rows of its steps, the sets of its slices and of those of no process."""
         chosen = self.chosen
-        processes = np.unique(chosen.processes)
+        processes = distinct(chosen.processes)
         if len(processes) < 2:
             return ((np.arange(len(chosen)), self),)
         everything = processes_of(self.index, np.arange(len(self.index.column("slices.start"))))
