@@ -2,10 +2,10 @@
 
     python bundle/make.py [--platform s390x] [--python 3.12 …] [--out dist]
 
-Wheels of pure Python fit every machine. Of the compiled ones (orjson, numpy, isal, zstandard) those of the
-platform and the Python versions asked for are taken; numpy and orjson are left to the image where there is no
-wheel of them, isal and zstandard are left out. On IBM Z and Power numpy always is the image's: torch brings
-it there.
+Wheels of pure Python fit every machine. Of the compiled ones (orjson, numpy, ijson, isal, zstandard) those
+of the platform and the Python versions asked for are taken; where there is no wheel of them numpy and orjson
+are left to the image, ijson is built without its compiled part, isal and zstandard are left out. On IBM Z and
+Power numpy always is the image's: torch brings it there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLER = Path(__file__).with_name("install.sh")
-COMPILED = ("numpy", "orjson", "isal")
+COMPILED = ("numpy", "orjson", "isal", "ijson")
+PURE_TOO = {"ijson": {"IJSON_BUILD_YAJL2C": "0"}}
+"""What works without its compiled part as well, more slowly, and what to say to build it so."""
 ZSTD = "zstandard"
 """What the extra `zstd` installs for Pythons before this minor version, which bring it themselves."""
 ZSTD_INCLUDED = 14
@@ -176,7 +178,11 @@ class Bundle:
         if missing:
             for wheel in wheels.glob(f"{name.replace('-', '_')}-*.whl"):
                 wheel.unlink()
-            self.left_out.append(name)
+            if name in PURE_TOO:
+                build = ["--no-deps", "--no-binary", name, "--no-cache-dir", "--wheel-dir", str(wheels)]
+                pip("wheel", *build, self._pinned(name), environment=PURE_TOO[name])
+            else:
+                self.left_out.append(name)
 
     def _fetch_zstd(self, wheels: Path) -> None:
         """Fetch what reads zstd for the Pythons that need a package for it, for all of them or none."""

@@ -20,7 +20,7 @@ case $machine in
     aarch64) debian=arm64 ;;
     *) fail "$machine is none of s390x, ppc64le, aarch64" ;;
 esac
-packages=procps,python3,python3-numpy,python3-orjson,python3-click,python3-rich,python3-pyte
+packages=procps,python3,python3-numpy,python3-orjson,python3-ijson,python3-click,python3-rich,python3-pyte
 for name in pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis; do
     packages=$packages,python3-$name
 done

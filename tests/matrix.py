@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RESOLUTIONS = {"lowest": "lowest-direct", "newest": "highest"}
-NAMED = ("numpy", "textual", "rich", "orjson", "click", "isal", "zstandard")
+NAMED = ("numpy", "textual", "rich", "orjson", "ijson", "click", "isal", "zstandard")
 """Packages whose versions the result names."""
 PROCESSES = "2"
 TESTS = ["tests/core", "tests/tui"]

@@ -124,7 +124,7 @@ class AnalysisMethods:
         it.
         """
 
-    def doctor(self, *, strict: bool = False, **part: Unpack[Part]) -> Table:
+    def doctor(self, *, strict: bool = False, recount: bool = False, **part: Unpack[Part]) -> Table:
         """Check whether a trace can be trusted: what was not read, clocks, overlaps, what was lost."""
 
     def memory(

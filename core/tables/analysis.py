@@ -114,6 +114,9 @@ class Analysis:
     examples: tuple[str, ...] = ()  # lines of help
     doubts: str = ""  # whose time that cannot be trusted the first table tells of: "device", "host", "all"
     exit_code: str = ""  # returns the command's exit code, of the tables; else 0
+    beforehand: str = (
+        ""  # returns what is said before a long answer, of the scope and the options; "" for nothing
+    )
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():

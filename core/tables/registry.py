@@ -590,13 +590,19 @@ OWN = (
         "Doctor",
         "Check whether a trace can be trusted: what was not read, clocks, overlaps, what was lost.\n\n"
         "Each row says what it distorts. The exit code is 0 if there is nothing, 1 from a warning on, "
-        "and 2 if the trace is unreadable.",
-        (Option("strict", "Exit with 1 also for notes.", False),),
+        "and 2 if the trace is unreadable.\n\n"
+        "--recount reads the files once more, through ijson, another parser of JSON, and compares phase, "
+        "name, time and duration of every event with the index: exit code 1 for the first difference.",
+        (
+            Option("strict", "Exit with 1 also for notes.", False),
+            Option("recount", "Compare every event with what another parser reads.", False),
+        ),
         rows=100,
         metric_group="doctor",
         group="Files",
-        examples=("tracelane doctor trace.json", "tracelane doctor trace.json --strict --json"),
+        examples=("tracelane doctor trace.json", "tracelane doctor trace.json --recount"),
         exit_code="doctor.doctor:doctor_exit_code",
+        beforehand="doctor.doctor:said_before_recount",
     ),
     Analysis(
         "memory",

@@ -127,7 +127,7 @@ def test_version() -> None:
     assert (done.returncode, first) == (0, f"tracelane {version('tracelane')}")
     assert others[0] == f"  native core {f'no ({native.reason})' if native.functions is None else 'yes'}"
     names = [line.split()[0] for line in others[1:]]
-    assert {"index", "Python", "click", "numpy", "orjson", "rich", "textual"} <= set(names)
+    assert {"index", "Python", "click", "ijson", "numpy", "orjson", "rich", "textual"} <= set(names)
     assert f"  numpy {version('numpy')}" in others
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.forms import Listing, Writer
 from tracelane.core.tables.analysis import Analysis, Option, loaded
 from tracelane.core.tables.frame.schema import Column
+from tracelane.tui.text.progress import ProgressBar
 
 from .commands import command_of, parameters
 from .options import (
@@ -46,7 +49,11 @@ def analysis_command(row: Analysis) -> click.Command:
 
                 like = options.of_sides()
                 given |= zip(sides, read_sides([given[name] for name in sides], like, options))
-            tables = row.run(options.scope(), **given)
+            scope = options.scope()
+            if row.beforehand and (words := loaded(row.beforehand)(scope, **given)):
+                print_text(words, error=True)
+            with ProgressBar(options.bar_title) as progress:
+                tables = row.run(replace(scope, progress=progress), **given)
         _print(row, tables, options)
         if row.exit_code:
             click.get_current_context().exit(loaded(row.exit_code)(tables))
@@ -170,8 +177,10 @@ def _findings_markdown(listing: Listing) -> list[str]:
 
 
 def _doctor_text(printed: Printout) -> str:
-    from tracelane.tui.text.findings import doctor_text
+    from tracelane.tui.text.findings import doctor_text, recount_text
 
+    if "recount" in printed.tables.names:
+        return recount_text(printed.tables, terminal_width())
     return doctor_text(printed.tables, terminal_width(), printed.order, printed.most)
 
 

@@ -121,7 +121,7 @@ def _print_short(ctx: click.Context, _: click.Parameter, is_given: bool) -> None
     ctx.exit()
 
 
-NEEDED = ("click", "numpy", "orjson", "rich", "textual")
+NEEDED = ("click", "ijson", "numpy", "orjson", "rich", "textual")
 OPTIONAL = ("isal", "duckdb", "fsspec", "distributed")
 """Faster or further where they are installed."""
 

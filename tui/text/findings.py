@@ -90,6 +90,14 @@ def doctor_text(tables: Tables, width: int, order: I64 | None = None, limit: int
     return "\n".join(lines)
 
 
+def recount_text(tables: Tables, width: int) -> str:
+    """Return a sentence for each file, and the first difference where there is one."""
+    rows = list(tables["recount"].rows())
+    texts = [row["text"] if len(rows) == 1 else f"{row['file']}: {row['text']}" for row in rows]
+    lines = (wrap(safe(text), max(width, MIN_WIDTH), subsequent_indent=INDENT) for text in texts)
+    return "\n".join(line for each in lines for line in each)
+
+
 def _row_lines(row: Mapping[str, Any], width: int, origin: int) -> Iterator[str]:
     yield from wrap(
         safe(f"{row['severity']}: {row['text']} ({row['rule']})"), width, subsequent_indent=INDENT

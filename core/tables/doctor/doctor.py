@@ -66,10 +66,16 @@ CLOCKS = TableSchema(
 WHOLE = "doctor looks at whole files: --from, --to, --step, --lanes and --where leave out what it needs"
 
 
-def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
-    """Return what the rules find, the events by kind, and the devices' clocks, file by file."""
+def analyse_doctor(scope: Scope, strict: bool = False, recount: bool = False) -> Tables:
+    """Return what the rules find, the events by kind, and the devices' clocks, file by file; with `recount`
+    what an independent reading of the files comes to, in place of all that.
+    """
     if scope.range is not None or scope.lanes is not None or scope.where is not None:
         raise UsageError(WHOLE)
+    if recount:
+        from .recount_tables import recount_tables  # brings ijson
+
+        return recount_tables(scope, strict)
     recordings = [Recording(scope, source) for source in range(len(scope.trace.indexes))]
     rows = []
     for recording in recordings:
@@ -89,6 +95,15 @@ def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
         "untrusted": lambda: untrusted_table(scope, [one for part in recordings for one in part.untrusted]),
     }
     return Tables(scope.text, scope.origin, makers)
+
+
+def said_before_recount(scope: Scope, strict: bool = False, recount: bool = False) -> str:
+    """Return how long a recount takes, which depends on ijson; "" without one."""
+    if not recount:
+        return ""
+    from .recount_tables import estimate
+
+    return estimate(scope)
 
 
 def doctor_exit_code(tables: Tables) -> int:

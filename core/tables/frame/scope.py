@@ -19,7 +19,7 @@ from ...base.arrays import I64, U32, AnyArray, Intervals, merge, places_in, sum_
 from ...base.clock import Clocks
 from ...base.errors import Cancelled
 from ...base.kineto import DEVICE_ANNOTATION
-from ...base.progress import CancelledCallback, never
+from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ...base.units import format_ns
 from ...index.format import NONE, RowKind
 from ...index.store import Index
@@ -240,6 +240,7 @@ class Scope:
     work: StepWork | None = None  # of a step by launch: `range` is its window, and counts for the host
     untimed: int = 0  # pieces of device work that are left out, as they have no usable times
     cancelled: CancelledCallback = field(default=never, compare=False)
+    progress: ProgressCallback = field(default=no_progress, compare=False)  # of what reads a file again
 
     def check(self) -> None:
         """Raise Cancelled where the answer is no longer needed."""

@@ -1,0 +1,758 @@
+"""An independent recount: every event of a file, as ijson reads it, held against its index.
+
+Memory is bounded, and the index is not asked where events stand in the file: the recount counts the elements
+itself, and the number of an element is what ties it to the index, which says of every slice, end, instant,
+sample and arrow of which element it was made. For WINDOW elements at a time the index's columns are put in
+the order of these numbers (`OrdinalColumn`: a pass over a column of numbers per REACH elements) and
+compared with what the file says, all at once; an element that may differ is then looked at by itself. What
+the index has of elements that the file does not have shows as columns that are longer than what was met.
+An order-independent checksum would need no order, but could not say which event differs.
+
+What equal means, by phase:
+
+- X: a slice of this start, duration, name and category. A negative or missing `dur` counts as 0, one that
+  means no number makes an instant of phase "?".
+- B, b, S: a slice of this start, marked as begun. Which end closes it the index says; that end must stand at
+  the slice's end. A begin without name or category has those of its end. Where no end closes it the duration
+  is the index's own, up to the end of the lane.
+- E, e, F: the end of such a slice, or an instant of this phase.
+- C: a sample for each number among the arguments, at this time, of this value, in a counter of this name.
+- s, t, f: the index keeps no time of them: each arrow begins and ends at one, or at a slice with a
+  `bind_id`, and starts and ends are counted by category.
+- M, events without a usable time, `{}` and elements that are no objects: nothing lies in the index, and the
+  read report counts them.
+- all others: an instant of this phase ("?" where it is no ASCII letter), time, name and category.
+
+Times are rounded to ns half to even and exactly, then count from the index's origin, and are clamped to
+±TIME_LIMIT. Events that are repeated are events. Those that only a repair makes readable are behind the place
+where ijson stops. A name with half a surrogate pair has "?" or the half in ijson and U+FFFD in the index.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...base.arrays import I64, AnyArray
+from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ...base.units import TIME_LIMIT, count_of, format_count
+from ...index.format import BLOCK, NO_SUMS, LaneKind, RowKind, SliceFlag
+from ...index.store import Index
+from ...read.source import Source
+from .json_elements import Element, ElementReader, ReadingEnd
+
+WINDOW = 1 << 17
+"""Elements that are compared at once, fewer where their names are long."""
+MAX_CHARACTERS = 1 << 25
+"""Characters of the names of a window."""
+REACH = 1 << 21
+"""Elements whose entries in the index are put in order at once."""
+LARGEST_EXPONENT = 308
+"""A number from 10^308 on is no time."""
+MAX_NUMBER_LENGTH = 100
+"""Characters beyond which a counter's text is not taken for a number."""
+_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_BLANKS = " \t\n\r\f\v"
+BEGINS, ENDS, FLOWS = frozenset("BbS"), frozenset("EeF"), frozenset("stf")
+ASYNCS = frozenset("bneSTpF")
+NOTHING = "\0"
+"""The phase of what nothing is made of."""
+REPORTED: Mapping[str, str] = {
+    "metadata": "metadata",
+    "counter_events": "counter events",
+    "counter_values": "values of counters",
+    "flow_events": "flow events",
+    "async_events": "async events",
+    "without_time": "events without a usable time",
+    "empty": "empty objects",
+    "not_objects": "elements that are no objects",
+    "negative_durations": "negative durations",
+    "missing_durations": "missing durations",
+}
+"""Counts of the read report that are counted here by the same name, and what they count."""
+ABSENT, NO_TEXT = -1, -2
+"""In place of what the element has none of; in place of the number of a text that the index does not have."""
+XS = ord("X")
+_BEGUN = int(SliceFlag.PAIR | SliceFlag.UNCLOSED)
+SOURCE, TARGET = 1, 2
+"""Bits of what an element may be to an arrow."""
+FLOW_SIDES: Mapping[str, int] = {"s": SOURCE, "t": SOURCE | TARGET, "f": TARGET}
+SLICE_FLOW = {(False, True): "s", (True, True): "t", (True, False): "f"}
+"""What a slice with a `bind_id` is to its flow, by `flow_in` and `flow_out`."""
+
+
+class EventDifference(NamedTuple):
+    """The first thing in which file and index are not equal."""
+
+    event: int | None  # the number of the element, from 0; None: of the file as a whole
+    what: str
+    in_file: str
+    in_index: str
+
+    @property
+    def text(self) -> str:
+        where = "all events" if self.event is None else f"event {format_count(self.event)}"
+        return f"{where}: {self.what} is {self.in_file} in the file, {self.in_index} in the index"
+
+
+@dataclass(frozen=True)
+class CategorySum:
+    """The slices of a category: how many, and their time, as the file says and as the index does."""
+
+    category: str
+    slices: int
+    duration_ns: int
+    index_slices: int
+    index_duration_ns: int
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The same as words: of the file, of the index."""
+        both = ((self.slices, self.duration_ns), (self.index_slices, self.index_duration_ns))
+        here, there = (f"{count_of(slices, 'slice')} of {format_count(ns)} ns" for slices, ns in both)
+        return here, there
+
+
+@dataclass(frozen=True)
+class Recounted:
+    """What came of a file: `difference` where there is one, `stop` where ijson could not read on."""
+
+    events: int  # that are equal
+    stop: ReadingEnd | None
+    difference: EventDifference | None
+    categories: tuple[CategorySum, ...] = ()  # once all of the file was equal
+
+    @property
+    def text(self) -> str:
+        count = format_count(self.events)
+        if self.difference is not None:
+            return f"not equal: {self.difference.text}"
+        if self.stop is not None:
+            byte = format_count(self.stop.offset)
+            return f"compared up to byte {byte}, {count} events equal; {self.stop.why}"
+        return f"{count} events, equal to the nanosecond"
+
+
+class Sizes(NamedTuple):
+    """How much is compared at once; what comes of it does not depend on this."""
+
+    window: int = WINDOW
+    characters: int = MAX_CHARACTERS
+    reach: int = REACH
+
+
+USUAL_SIZES = Sizes()
+
+
+def recount(
+    index: Index,
+    source: Source,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+    *,
+    backend: str = "",
+    sizes: Sizes = USUAL_SIZES,
+) -> Recounted:
+    """Compare all events of a file with its index, up to the first difference. `backend`: that of ijson which
+    reads; else the fastest there is. Raises Cancelled.
+    """
+    reader = ElementReader(source, progress, cancelled, backend)
+    comparison = EventComparison(index, sizes)
+    difference = None
+    for elements in reader.read():
+        for element in elements:
+            comparison.add(element)
+            if comparison.is_full and (difference := comparison.flush()):
+                break
+        if difference is not None:
+            break
+    else:
+        difference = comparison.flush()
+        if difference is None and reader.stop is None:
+            difference = comparison.whole()
+    is_whole = difference is None and reader.stop is None
+    events = comparison.events if difference is None or difference.event is None else difference.event
+    return Recounted(events, reader.stop, difference, comparison.categories() if is_whole else ())
+
+
+# -- what a value of the file means --------------------------------------------------------------------------
+
+
+def ns_of(value: object, unit: int) -> int | None:
+    """Return the ns of a `ts` or `dur` that counts `unit` ns, None where it means no time. No digit is lost:
+    the product is exact, and rounded once, half to even.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        value = Decimal(text) if _NUMBER.fullmatch(text) else None
+    if isinstance(value, Decimal):
+        if value and value.adjusted() >= LARGEST_EXPONENT:
+            return None
+        return round(_EXACT.multiply(value, unit))
+    if type(value) is not int:
+        return None
+    return value * unit if abs(value) < 10 ** (LARGEST_EXPONENT + 3) else None
+
+
+def indexed_text(value: object) -> str:
+    """Return what a name or category is called in the index: of what is no text its JSON text."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, default=float, ensure_ascii=False)
+
+
+def is_same_text(value: object, text: str) -> bool:
+    """Tell whether a name in the index is that of the file."""
+    if isinstance(value, str) or value is None:
+        return text == (value or "") or "\ufffd" in text
+    try:
+        return bool(json.loads(text) == _plain(value))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _plain(value: object) -> object:
+    return json.loads(json.dumps(value, default=float))
+
+
+def samples_of(event: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers among the arguments of a counter event, by key."""
+    arguments = [event[key] for key in ("args", "attr") if isinstance(event.get(key), dict)]
+    samples = {}
+    for key, value in (arguments[0] if arguments else {}).items():
+        if isinstance(value, str):
+            text = value.strip(_BLANKS)
+            value = float(text) if len(value) <= MAX_NUMBER_LENGTH and _DECIMAL.fullmatch(text) else None
+        if type(value) is int or isinstance(value, float | Decimal):
+            try:
+                number = float(value)
+            except OverflowError:
+                continue
+            if math.isfinite(number):
+                samples[key] = number
+    return samples
+
+
+# -- what the index says -------------------------------------------------------------------------------------
+
+
+class OrdinalColumn:
+    """The entries of a column of ordinals in the order of the file, REACH elements at a time: the column
+    itself stands by lanes. Of `[7, 2, 5]` the elements 2 to 6 have the entries 1 and 2.
+    """
+
+    def __init__(self, ordinals: AnyArray, reach: int) -> None:
+        self._ordinals, self._reach = ordinals, reach
+        self._end = 0
+        self._numbers = self._entries = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._ordinals)
+
+    def between(self, begin: int, end: int) -> tuple[I64, I64]:
+        """Return (ordinals, entries) of the elements from `begin` on, before `end`, ascending; both must not
+        lie before those of the last call.
+        """
+        if end > self._end:
+            self._put_in_order(begin)
+        first, last = np.searchsorted(self._numbers, (begin, end))
+        return self._numbers[first:last], self._entries[first:last]
+
+    def _put_in_order(self, begin: int) -> None:
+        self._end = begin + self._reach
+        pieces = []
+        for at in range(0, len(self._ordinals), self._reach):
+            piece = self._ordinals[at : at + self._reach]
+            pieces.append(at + np.flatnonzero((piece >= begin) & (piece < self._end)))
+        entries = np.concatenate([np.empty(0, np.int64), *pieces])
+        numbers = self._ordinals[entries].astype(np.int64)
+        order = np.argsort(numbers, kind="stable")
+        self._numbers, self._entries = numbers[order], entries[order]
+
+
+@dataclass(frozen=True, eq=False)
+class IndexWindow:
+    """What the index says of some elements that follow one another, one entry each."""
+
+    phase: AnyArray  # ASCII; b and e for all async begins and ends that a slice has, 0 for nothing
+    start: I64
+    duration: I64  # of slices
+    names: I64  # string numbers
+    categories: I64
+    position: I64  # of the slice that it begins or ends; ABSENT
+    begin: I64  # the element that begins the slice which it ends; ABSENT
+    end: I64  # the element that ends the slice which it begins; ABSENT
+    sides: AnyArray  # SOURCE, TARGET
+    is_double: AnyArray  # whether more than one thing was made of it
+    samples: Mapping[int, list[Sample]]  # by element
+
+
+class Sample(NamedTuple):
+    """A sample of a counter."""
+
+    counter: str
+    series: str
+    start: int
+    value: float
+
+
+class IndexOrder:
+    """An index by the numbers of elements."""
+
+    def __init__(self, index: Index, reach: int) -> None:
+        self.index = index
+        self.slices, self.ends, self.instants, self.samples, sources, targets = (
+            OrdinalColumn(index.column(name), reach)
+            for name in (
+                *("slices.ordinal", "ends.ordinal", "instants.ordinal", "samples.ordinal"),
+                *("flows.source_ordinal", "flows.target_ordinal"),
+            )
+        )
+        self._sides = ((SOURCE, sources), (TARGET, targets))
+        self._slice_rows, self._slice_firsts = self._rows_of(RowKind.SLICES)
+        self._sample_rows, self._sample_firsts = self._rows_of(RowKind.SAMPLES)
+        self._is_async = index.lanes["kind"][index.rows["lane"][self._slice_rows]] == LaneKind.ASYNC
+
+    def _rows_of(self, kind: RowKind) -> tuple[I64, I64]:
+        """Return the rows of a kind in the order of what they hold, and where that begins."""
+        rows = np.flatnonzero((self.index.rows["kind"] == kind) & (self.index.rows["count"] > 0))
+        firsts = self.index.rows["first"][rows].astype(np.int64)
+        order = np.argsort(firsts)
+        return rows[order], firsts[order]
+
+    def window(self, first: int, last: int) -> IndexWindow:
+        """Return what the elements from `first` on, before `last`, became; windows follow one another."""
+        index, size = self.index, last - first
+        phase, sides, counts = np.zeros(size, np.uint8), np.zeros(size, np.uint8), np.zeros(size, np.int64)
+        start, duration, names, categories, position, begin, end = np.full((7, size), ABSENT, np.int64)
+
+        def take(table: str, at: I64, entries: I64) -> None:
+            np.add.at(counts, at, 1)
+            for out, key in ((start, "start"), (names, "name"), (categories, "category")):
+                out[at] = index.column(f"{table}.{key}")[entries]
+
+        numbers, slices = self.slices.between(first, last)
+        take("slices", at := numbers - first, slices)
+        is_begun, is_async = (self._flags(slices) & _BEGUN) != 0, self._in_async(slices)
+        phase[at] = np.where(is_begun, np.where(is_async, ord("b"), ord("B")), ord("X"))
+        duration[at], position[at] = index.duration(slices), slices
+        end[at[is_begun]] = self._ends_of(slices[is_begun])
+
+        numbers, entries = self.ends.between(first, last)
+        slices = index.column("ends.position")[entries].astype(np.int64)
+        take("slices", at := numbers - first, slices)
+        phase[at] = np.where(self._in_async(slices), ord("e"), ord("E"))
+        start[at] += index.duration(slices)
+        position[at], begin[at] = slices, index.column("slices.ordinal")[slices]
+
+        numbers, entries = self.instants.between(first, last)
+        take("instants", at := numbers - first, entries)
+        phase[at] = index.column("instants.phase")[entries]
+
+        for side, column in self._sides:
+            sides[column.between(first, last)[0] - first] |= side
+        samples = self._samples(first, last)
+        return IndexWindow(
+            phase, start, duration, names, categories, position, begin, end, sides, counts > 1, samples
+        )
+
+    def _flags(self, positions: I64) -> AnyArray:
+        known = self.index.column("flags.position")
+        if not len(known):
+            return np.zeros(len(positions), np.uint8)
+        at = np.minimum(np.searchsorted(known, positions.astype(np.uint32)), len(known) - 1)
+        flags: AnyArray = np.where(known[at] == positions, self.index.column("flags.value")[at], 0)
+        return flags
+
+    def _ends_of(self, positions: I64) -> I64:
+        """Return the elements that end slices, ABSENT where none does."""
+        known = self.index.column("ends.position")
+        if not len(known):
+            return np.full(len(positions), ABSENT, np.int64)
+        at = np.minimum(np.searchsorted(known, positions.astype(np.uint32)), len(known) - 1)
+        ordinals = self.index.column("ends.ordinal")[at].astype(np.int64)
+        return np.where(known[at] == positions, ordinals, ABSENT)
+
+    def _in_async(self, positions: I64) -> AnyArray:
+        is_async: AnyArray = self._is_async[np.searchsorted(self._slice_firsts, positions, "right") - 1]
+        return is_async
+
+    def _samples(self, begin: int, end: int) -> dict[int, list[Sample]]:
+        index, samples = self.index, defaultdict[int, list[Sample]](list)
+        numbers, entries = self.samples.between(begin, end)
+        rows = self._sample_rows[np.searchsorted(self._sample_firsts, entries, "right") - 1]
+        names = index.lanes["name"][index.rows["lane"][rows]]
+        columns = (index.column("samples.start")[entries], index.column("samples.value")[entries])
+        series = index.rows["series"][rows]
+        for number, name, one, start, value in zip(
+            *(each.tolist() for each in (numbers, names, series, *columns))
+        ):
+            samples[number].append(Sample(index.string(name), index.string(one), start, value))
+        return samples
+
+
+# -- both ----------------------------------------------------------------------------------------------------
+
+
+class FileEvent(NamedTuple):
+    """What the file says of an element."""
+
+    phase: int  # as IndexWindow.phase, or NOTHING; F as it is
+    start: int = 0
+    duration: int = ABSENT
+    name: Any = None
+    category: Any = None
+
+
+NO_EVENT = FileEvent(0)
+
+
+@dataclass(eq=False)
+class FileWindow:
+    """What the file says of elements that follow one another."""
+
+    events: list[FileEvent] = field(default_factory=list)
+    sides: dict[int, int] = field(default_factory=dict)  # by entry, of those that may be an end of an arrow
+    counters: dict[int, tuple[int, Any, dict[str, float]]] = field(default_factory=dict)  # by entry
+    characters: int = 0  # of names
+
+    def add(self, event: FileEvent) -> None:
+        self.events.append(event)
+        if type(event[3]) is str:
+            self.characters += len(event[3])
+
+
+class SharedText:
+    """The name or category of slices, which they have of their begin, or else of their end. Both may stand
+    far from each other: what is known of the one is held until the other comes.
+    """
+
+    def __init__(self, what: str, text: Callable[[int], str]) -> None:
+        """`text` returns the index's by its number."""
+        self.what, self.text = what, text
+        self.without: set[int] = set()  # positions of slices whose begin has none, and whose end is to come
+        self._unlike: set[int] = set()  # of those whose end came first, and has another
+
+    def is_wrong_at_begin(self, value: object, text: str, position: int, end_came: bool) -> bool:
+        end_is_unlike = position in self._unlike
+        self._unlike.discard(position)
+        if indexed_text(value):
+            return not is_same_text(value, text)
+        if not end_came:
+            self.without.add(position)
+        return end_is_unlike
+
+    def is_wrong_at_end(self, value: object, text: str, position: int, begin_came: bool) -> bool:
+        is_same = is_same_text(value, text)
+        if not begin_came:
+            self._unlike |= set() if is_same else {position}
+            return False
+        has_begin_none = position in self.without
+        self.without.discard(position)
+        return has_begin_none and not is_same
+
+
+class EventComparison:
+    """Takes the elements of a file in their order and compares them with an index, a window at a time."""
+
+    def __init__(self, index: Index, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._order = IndexOrder(index, sizes.reach)
+        self._index, self._origin = index, index.origin_ns
+        self._unit = 1 if index.ts_unit == "ns" else 1000
+        self._file = FileWindow()
+        self._name = SharedText("name", index.string)
+        self._category = SharedText("category", index.categories.__getitem__)
+        self._by_phase = np.zeros(256, np.int64)
+        self.events = 0
+        """How many have been compared."""
+        self._counts: Counter[str] = Counter()
+        self._phases: Counter[str] = Counter()
+        self._flows: dict[str, Counter[str]] = defaultdict(Counter)
+        self._slices = np.zeros(len(index.categories), np.int64)
+        self._sums = [0] * len(index.categories)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._file.events) >= self._sizes.window or self._file.characters >= self._sizes.characters
+
+    # -- elements of the file ------------------------------------------------------------------------------
+
+    def add(self, element: Element) -> None:
+        file = self._file
+        if not element:
+            self._counts["not_objects" if element is None else "empty"] += 1
+            file.events.append(NO_EVENT)
+            return
+        phase = element.get("ph")
+        kind = phase if isinstance(phase, str) and len(phase) == 1 and phase.isascii() else "?"
+        self._phases[kind] += 1
+        start = None if kind == "M" else ns_of(element.get("ts"), self._unit)
+        if start is None:
+            self._counts["metadata" if kind == "M" else "without_time"] += 1
+            file.events.append(NO_EVENT)
+            return
+        duration = 0
+        if kind == "X":
+            value = element.get("dur")
+            exact = ns_of(value, self._unit)
+            if exact is None:
+                self._counts["missing_durations"] += 1
+                kind = "X" if value is None else "?"
+            elif exact < 0:
+                self._counts["negative_durations"] += 1
+            duration = max(0, exact or 0)
+        start -= self._origin
+        if start > TIME_LIMIT or start < -TIME_LIMIT or start + duration > TIME_LIMIT:
+            end = min(start + duration, TIME_LIMIT)
+            start = max(-TIME_LIMIT, min(start, TIME_LIMIT))
+            duration = max(start, end) - start
+        self._add_timed(element, kind, start, duration)
+
+    def _add_timed(self, element: dict[str, Any], kind: str, start: int, duration: int) -> None:
+        file, counts = self._file, self._counts
+        name, category = element.get("name"), element.get("cat")
+        if kind == "X":
+            file.add(FileEvent(XS, start, duration, name, category))
+        elif kind == "C":
+            counts["counter_events"] += 1
+            samples = samples_of(element)
+            counts["counter_values"] += len(samples)
+            file.counters[len(file.events)] = (start, name, samples)
+            file.events.append(NO_EVENT)
+        elif kind in FLOWS:
+            counts["flow_events"] += 1
+            self._flows[indexed_text(category)][kind] += 1
+            file.sides[len(file.events)] = FLOW_SIDES[kind]
+            file.events.append(NO_EVENT)
+        else:
+            counts["async_events"] += kind in ASYNCS
+            file.add(FileEvent(ord("b" if kind == "S" else kind), start, ABSENT, name, category))
+        if kind in "XBE" and element.get("bind_id") is not None:
+            way = SLICE_FLOW.get((element.get("flow_in") is True, element.get("flow_out") is True))
+            if way is not None:
+                self._flows["bind_id"][way] += 1
+                file.sides[len(file.events) - 1] = FLOW_SIDES[way]
+
+    # -- the comparison ------------------------------------------------------------------------------------
+
+    def flush(self) -> EventDifference | None:
+        """Compare the elements that have been added since; return the first difference."""
+        file, self._file = self._file, FileWindow()
+        first, size = self.events, len(file.events)
+        known = self._order.window(first, first + size)
+        phases, starts, durations, names, categories = zip(*file.events) if size else [()] * 5
+        phase, sides = np.array(phases, np.uint8), np.zeros(size, np.uint8)
+        sides[list(file.sides)] = list(file.sides.values())
+        duration = np.array(durations, np.int64)
+        is_begin, is_closing = _is_one_of(phase, BEGINS), _is_one_of(phase, ENDS) & (known.position >= 0)
+        suspect = (phase != known.phase) | known.is_double | ((known.sides & ~sides) != 0)
+        suspect |= (phase != 0) & (np.array(starts, np.int64) != known.start)
+        suspect |= (phase == XS) & (duration != known.duration)
+        suspect |= is_closing & (known.begin > np.arange(first, first + size))
+        for values, numbers, text in (
+            (names, known.names, self._name), (categories, known.categories, self._category)
+        ):  # fmt: skip
+            is_unlike = (phase != 0) & ~_are_same(values, numbers, text.text)
+            if is_begin.any() or is_closing.any():
+                is_empty = np.array([not value for value in values], np.bool_)
+                is_left = is_closing & np.isin(known.position, np.fromiter(text.without, np.int64))
+                is_unlike &= ~(is_closing & is_empty)
+                is_unlike |= (is_begin & is_empty) | is_left
+            suspect |= is_unlike
+        suspects = [*np.flatnonzero(suspect).tolist(), *file.counters, *(at - first for at in known.samples)]
+        for at in sorted(set(suspects)):
+            if (difference := self._difference(file, known, at, first + at)) is not None:
+                return difference
+        self._add_up(phase, duration, known, is_closing)
+        self._by_phase += np.bincount(phase, minlength=len(self._by_phase))
+        self.events += size
+        return None
+
+    def _difference(
+        self, file: FileWindow, known: IndexWindow, at: int, number: int
+    ) -> EventDifference | None:
+        """Return in what an element differs, None where it is equal after all."""
+        event = file.events[at]
+        in_file, in_index = chr(event.phase), chr(known.phase[at])
+        if known.is_double[at]:
+            return EventDifference(number, "what it is", "one event", "more than one")
+        if at in file.counters or number in known.samples:
+            return _difference_of_samples(number, file.counters.get(at), known.samples.get(number, []))
+        is_closing = in_file in ENDS and known.position[at] >= 0
+        if in_file != in_index and not (is_closing and in_file == "F" and in_index == "e"):
+            return EventDifference(number, "phase", _phase_text(in_file), _phase_text(in_index))
+        if int(known.sides[at]) & ~file.sides.get(at, 0):
+            return EventDifference(number, "arrow", "none, or its other end", "an end of one")
+        if in_file == NOTHING:
+            return None
+        times = [("ts", event.start, known.start[at])]
+        times += [("dur", event.duration, known.duration[at])] if in_file == "X" else []
+        for what, here, there in times:
+            if here != there:
+                return EventDifference(number, what, *(f"{format_count(int(ns))} ns" for ns in (here, there)))
+        for value, text, stored in (
+            (event.name, self._name, known.names), (event.category, self._category, known.categories)
+        ):  # fmt: skip
+            own, position = text.text(int(stored[at])), int(known.position[at])
+            if is_closing:
+                is_wrong = text.is_wrong_at_end(value, own, position, bool(known.begin[at] < number))
+            elif in_file in BEGINS and known.end[at] != ABSENT:
+                is_wrong = text.is_wrong_at_begin(value, own, position, bool(known.end[at] < number))
+            else:
+                is_wrong = not is_same_text(value, own)
+            if is_wrong:
+                return EventDifference(number, text.what, repr(indexed_text(value)), repr(own))
+        return None
+
+    def _add_up(self, phase: AnyArray, duration: I64, known: IndexWindow, is_closing: AnyArray) -> None:
+        """Add the slices of a window, which is equal, to the sums of their categories."""
+        is_complete, is_begin = phase == XS, _is_one_of(phase, BEGINS)
+        self._slices += np.bincount(known.categories[is_complete | is_begin], minlength=len(self._slices))
+        is_unclosed = is_begin & (known.end == ABSENT)
+        lengths = np.where(is_complete, duration, known.duration)
+        lengths[is_closing] = self._index.duration(known.position[is_closing])
+        for some in (is_complete, is_unclosed, is_closing):
+            _add_exactly(self._sums, known.categories[some], lengths[some])
+
+    # -- all of a file -------------------------------------------------------------------------------------
+
+    def whole(self) -> EventDifference | None:
+        """Compare what holds of all elements together, once each is equal: that the index has no more, its
+        counts, and the sums that it draws.
+        """
+        report, order, own = self._index.read_report, self._order, self._counts
+        by_phase = {chr(code): int(self._by_phase[code]) for code in range(1, len(self._by_phase))}
+        begins, ends = (sum(by_phase[one] for one in some) for some in (BEGINS, ENDS))
+        others = sum(by_phase.values()) - by_phase["X"] - begins
+        instants = others - ends - sum(by_phase[one] for one in ASYNCS - BEGINS - ENDS)
+        pairs = [
+            ("elements", self.events, report["events"]),
+            ("slices", by_phase["X"] + begins, len(order.slices)),
+            ("ends and instants", others, len(order.ends) + len(order.instants)),
+            ("samples", own["counter_values"], len(order.samples)),
+            ("complete events and begins", by_phase["X"] + by_phase["B"],
+             report["slices"] + report["unmatched_begin"]),
+            ("ends", by_phase["E"], report["pairs"] + report["unmatched_end"]),
+            ("instants and others", instants, report["instant_events"]),
+            *((words, own[key], report[key]) for key, words in REPORTED.items()),
+            *((f"events of phase {kind}", count, self._index_phases(kind))
+              for kind, count in sorted(self._phases.items())),
+            *self._flow_counts(),
+        ]  # fmt: skip
+        for what, here, there in pairs:
+            if here != there:
+                return EventDifference(None, f"the number of {what}", format_count(here), format_count(there))
+        for one in self.categories():
+            if one.slices != one.index_slices or (one.duration_ns - one.index_duration_ns) % (1 << 64):
+                return EventDifference(None, f"what category {one.category!r} comes to", *one.texts)
+        return None
+
+    def _index_phases(self, kind: str) -> int:
+        """Return how many events of a phase the read report counts; "?" are all that have no letter."""
+        counts = self._index.read_report["counts"]
+        phases = {key.partition(".")[2]: count for key, count in counts.items() if key.startswith("phase.")}
+        if kind != "?":
+            return int(phases.get(kind, 0))
+        return sum(count for key, count in phases.items() if key == "?" or len(key) != 1 or not key.isascii())
+
+    def _flow_counts(self) -> Iterator[tuple[str, int, int]]:
+        reported = self._index.read_report["flows"]
+        for category in sorted(self._flows.keys() | reported.keys()):
+            own, its = self._flows[category], reported.get(category, {})
+            yield f"flow starts of category {category!r}", own["s"], its.get("starts", 0)
+            ends = its.get("steps", 0) + its.get("ends", 0)
+            yield f"flow steps and ends of category {category!r}", own["t"] + own["f"], ends
+
+    def categories(self) -> tuple[CategorySum, ...]:
+        """Return the slices by category, those that take longest first."""
+        counts, sums = _index_sums(self._index)
+        every = [
+            CategorySum(category, slices, self._sums[number], counts[number], sums[number])
+            for number, (category, slices) in enumerate(zip(self._index.categories, self._slices.tolist()))
+            if slices or counts[number]
+        ]
+        return tuple(sorted(every, key=lambda one: (-one.duration_ns, one.category)))
+
+
+def _index_sums(index: Index) -> tuple[list[int], list[int]]:
+    """Return how many slices of each category an index has, and their time as it is drawn: the totals of its
+    rows, where a row stores them.
+    """
+    size = len(index.categories)
+    counts, sums = np.zeros(size, np.int64), [0] * size
+    stored, categories = index.column("category_sums"), index.column("row_categories")
+    for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
+        first, count = int(row["first"]), int(row["count"])
+        for at in range(first, first + count, REACH):
+            last = min(at + REACH, first + count)
+            own = index.column("slices.category")[at:last]
+            counts += np.bincount(own, minlength=size)
+            if row["sums"] == NO_SUMS:
+                _add_exactly(sums, own, index.durations_between(at, last))
+        if row["sums"] != NO_SUMS:
+            kinds, blocks = int(row["category_count"]), -(-count // BLOCK)
+            own = categories[int(row["categories"]) :][:kinds]
+            for number, ns in zip(own.tolist(), stored[int(row["sums"]) + blocks * kinds :][:kinds].tolist()):
+                sums[number] += ns
+    return counts.tolist(), sums
+
+
+def _add_exactly(sums: list[int], numbers: AnyArray, values: I64) -> None:
+    """Add values to the sums of their numbers, in halves, as a sum of clamped times is beyond 64 bits."""
+    for shift, part in ((31, values >> 31), (0, values & 0x7FFF_FFFF)):
+        totals = np.zeros(len(sums), np.int64)
+        np.add.at(totals, numbers, part)
+        for number in np.flatnonzero(totals).tolist():
+            sums[number] += int(totals[number]) << shift
+
+
+def _is_one_of(phase: AnyArray, some: frozenset[str]) -> AnyArray:
+    return np.isin(phase, np.frombuffer("".join(some).encode(), np.uint8))
+
+
+def _are_same(values: Sequence[Any], numbers: I64, text: Callable[[int], str]) -> AnyArray:
+    """Tell which texts are those that the index numbers; of values that are no texts none are."""
+    known: dict[Any, int] = {
+        text(number): number for number in np.unique(numbers).tolist() if number != ABSENT
+    }
+    known[None] = known.get("", NO_TEXT)
+    try:
+        own = [known.get(value, NO_TEXT) for value in values]
+    except TypeError:  # a list or an object
+        own = [known.get(value, NO_TEXT) if type(value) is str else NO_TEXT for value in values]
+    same: AnyArray = np.array(own, np.int64) == numbers
+    return same
+
+
+def _phase_text(phase: str) -> str:
+    return "none that is drawn" if phase == NOTHING else phase
+
+
+def _difference_of_samples(
+    number: int, event: tuple[int, Any, dict[str, float]] | None, samples: list[Sample]
+) -> EventDifference | None:
+    """Return in what a counter event differs from its samples."""
+    if event is None:
+        return EventDifference(number, "phase", "no counter's", "C")
+    start, name, values = event
+    for sample in samples:
+        if sample.start != start:
+            return EventDifference(number, "ts", *(f"{format_count(ns)} ns" for ns in (start, sample.start)))
+        if not is_same_text(name, sample.counter):
+            return EventDifference(number, "name", repr(indexed_text(name)), repr(sample.counter))
+    known = {sample.series: sample.value for sample in samples}
+    if known != values or len(known) != len(samples):
+        return EventDifference(number, "what it counts", repr(values), repr(known))
+    return None
