@@ -260,6 +260,29 @@ def test_odd_events_are_equal(name: str, backend: str, tmp_path: Path) -> None:
         assert result.difference is None and result.stop is None, result.text
 
 
+def test_events_that_are_too_large_are_equal(tmp_path: Path) -> None:
+    """Of an event that is not read whole the index has notes in place of long texts."""
+    large = {"args": {"text": "x" * (17 << 20)}}
+    events = [
+        complete(1, 2, "é" * 5000) | large,
+        counter(2, "c", v=3),
+        event("C", 3, "c", args=large | {"v": 4}),
+    ]
+    path = written(tmp_path, [*events, complete(4, 5, "n" * 5000)])
+    assert recounted(path).text == "4 events, equal to the nanosecond"
+
+
+def test_long_names_are_shown_where_they_differ(tmp_path: Path) -> None:
+    """Of long names that differ no more is shown than what stands around the first difference."""
+    index, _ = opened(written(tmp_path, [complete(1, 2, "a" * 300 + "b" * 300)]))
+    other = tmp_path / "other"
+    other.mkdir()
+    with closing(index):
+        result = recount(index, open_source(written(other, [complete(1, 2, "a" * 300 + "c" * 300)])))
+    text = "event 0: name is …'{0}cccccccccccccccccccccccccccccc'… in the file, …'{0}bbb"
+    assert result.text.startswith("not equal: " + text.format("a" * 30)) and len(result.text) < 240
+
+
 def test_times_in_ns_are_equal(tmp_path: Path) -> None:
     """With --ts-unit ns times are compared as that."""
     path = written(tmp_path, [complete(1_000_000_007, 3), complete(1.5, 2.5)])
@@ -351,7 +374,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], tuple[int | None, str, str, str
     "which event it is": (column("slices.ordinal", up), (1, "phase", "X", "none that is drawn")),
     "ts of a sample": (column("samples.start", up, 1), (9, "ts", "61,000 ns", "61,001 ns")),
     "value of a sample": (
-        column("samples.value", up, 1), (9, "what it counts", "{'used': 7.0}", "{'used': 8.0}")
+        column("samples.value", up, 1), (9, "what it counts of 'used'", "7.0", "8.0")
     ),
     "end of an arrow": (
         column("flows.target_ordinal", five), (5, "arrow", "none, or its other end", "an end of one")

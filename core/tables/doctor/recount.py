@@ -24,7 +24,8 @@ What equal means, by phase:
 - all others: an instant of this phase ("?" where it is no ASCII letter), time, name and category.
 
 Times are rounded to ns half to even and exactly, then count from the index's origin, and are clamped to
-±TIME_LIMIT. Events that are repeated are events. Those that only a repair makes readable are behind the place
+±TIME_LIMIT. Events that are repeated are events. Of an event of more than 16 MB the index has a note of the
+size in place of a name of more than 4 KB. Those that only a repair makes readable are behind the place
 where ijson stops. A name with half a surrogate pair has "?" or the half in ijson and U+FFFD in the index.
 """
 
@@ -43,6 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...base.arrays import I64, AnyArray
+from ...base.numbers import whole_number
 from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ...base.units import TIME_LIMIT, count_of, format_count
 from ...index.format import BLOCK, NO_SUMS, LaneKind, RowKind, SliceFlag
@@ -63,6 +65,12 @@ MAX_NUMBER_LENGTH = 100
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NOTE = re.compile(r"\(([1-9]\d{0,2}(?:,\d{3}){1,4}) bytes\)", re.ASCII)
+"""In place of a text of more than 4 KB in an event of more than 16 MB."""
+MAX_ESCAPE = 6
+"""Bytes of the escape of a character, such as \\u00e9, at most for each byte of it."""
+MAX_SHOWN = 60
+"""Characters that are shown of a text in which file and index differ."""
 _BLANKS = " \t\n\r\f\v"
 BEGINS, ENDS, FLOWS = frozenset("BbS"), frozenset("EeF"), frozenset("stf")
 ASYNCS = frozenset("bneSTpF")
@@ -213,9 +221,14 @@ def indexed_text(value: object) -> str:
 
 
 def is_same_text(value: object, text: str) -> bool:
-    """Tell whether a name in the index is that of the file."""
+    """Tell whether a name in the index is that of the file. `"n" * 5000` is `(5,002 bytes)` there, where the
+    event is too large to be read whole: as it stands in the file, with its quotes and perhaps escapes.
+    """
     if isinstance(value, str) or value is None:
-        return text == (value or "") or "\ufffd" in text
+        if text == (value or "") or "\ufffd" in text:
+            return True
+        note, size = _NOTE.fullmatch(text), len((value or "").encode("utf-8", "replace")) + len('""')
+        return note is not None and size <= whole_number(note[1].replace(",", "")) <= MAX_ESCAPE * size
     try:
         return bool(json.loads(text) == _plain(value))
     except (ValueError, RecursionError):
@@ -613,7 +626,7 @@ class EventComparison:
             else:
                 is_wrong = not is_same_text(value, own)
             if is_wrong:
-                return EventDifference(number, text.what, repr(indexed_text(value)), repr(own))
+                return EventDifference(number, text.what, *_where_unlike(indexed_text(value), own))
         return None
 
     def _add_up(self, phase: AnyArray, duration: I64, known: IndexWindow, is_closing: AnyArray) -> None:
@@ -740,6 +753,15 @@ def _phase_text(phase: str) -> str:
     return "none that is drawn" if phase == NOTHING else phase
 
 
+def _where_unlike(*texts: str) -> Iterator[str]:
+    """Yield what is to be seen of texts that differ: of long ones what stands around the first difference."""
+    same = next((at for at, (here, there) in enumerate(zip(*texts)) if here != there), min(map(len, texts)))
+    begin = max(0, same - MAX_SHOWN // 2)
+    for text in texts:
+        end = begin + MAX_SHOWN
+        yield ("…" if begin else "") + repr(text[begin:end]) + ("…" if end < len(text) else "")
+
+
 def _difference_of_samples(
     number: int, event: tuple[int, Any, dict[str, float]] | None, samples: list[Sample]
 ) -> EventDifference | None:
@@ -751,8 +773,11 @@ def _difference_of_samples(
         if sample.start != start:
             return EventDifference(number, "ts", *(f"{format_count(ns)} ns" for ns in (start, sample.start)))
         if not is_same_text(name, sample.counter):
-            return EventDifference(number, "name", repr(indexed_text(name)), repr(sample.counter))
+            return EventDifference(number, "name", *_where_unlike(indexed_text(name), sample.counter))
     known = {sample.series: sample.value for sample in samples}
     if known != values or len(known) != len(samples):
-        return EventDifference(number, "what it counts", repr(values), repr(known))
+        unlike = sorted(key for key in values.keys() | known.keys() if values.get(key) != known.get(key))
+        what = f"what it counts of {unlike[0][:MAX_SHOWN]!r}" if unlike else "the number of its samples"
+        pair = (values.get(unlike[0]), known.get(unlike[0])) if unlike else (len(values), len(samples))
+        return EventDifference(number, what, *("none" if one is None else f"{one}" for one in pair))
     return None

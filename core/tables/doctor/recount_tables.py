@@ -20,9 +20,9 @@ from ..frame.table import Table, Tables, row_of_object
 from .json_elements import backend_name
 from .recount import Recounted, recount
 
-SECONDS_PER_GB: Mapping[str, int] = {"yajl2_c": 60}
-"""How long a gigabyte of text takes with ijson's parsers; measured as docs/performance.md says."""
-SECONDS_OF_PLAIN = 280
+SECONDS_PER_GB: Mapping[str, int] = {"yajl2_c": 65}
+"""Processor time of a gigabyte of text with ijson's parsers, see docs/performance.md."""
+SECONDS_OF_PLAIN = 320
 """The same with any other, of which the one in Python is there everywhere."""
 RECOUNT = TableSchema(
     "recount",
