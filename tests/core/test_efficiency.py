@@ -12,16 +12,9 @@ import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs
 from tests.events import complete
-from tracelane.core.tables.device.efficiency import (
-    MODELS,
-    Call,
-    analyse_efficiency,
-    cost_of,
-    efficiency,
-    peak_of,
-    peaks,
-    plot_svg,
-)
+from tracelane.core.tables.device.efficiency import analyse_efficiency, efficiency, plot_svg
+from tracelane.core.tables.device.op_costs import MODELS, Call, cost_of
+from tracelane.core.tables.device.peaks import peak_of, peaks
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 

@@ -1,228 +1,38 @@
-"""The analysis `efficiency`: FLOP/s and bytes/s of operators by name and shapes, and of the peak.
+"""The analysis `efficiency`: FLOP/s and bytes/s of operators by name and shapes, of the peak of the device,
+and how much of their time could be got back.
 
-FLOPs and bytes of one call of an operator, from the shapes, types and other inputs in the file.
-
-Bytes are logical: each tensor once, by its own type, without caches. A product counts two FLOPs for each step
-of its sum, everything else one for each output (a reduction one for each input).
+What bounds an operator is the peak that it comes nearest to, of FLOP/s or of bytes/s (the roofline); at that
+peak it would take its time × the share. The rest could be got back, at most. What no model tells, or no known
+peak, is unknown, and never counts as such.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property
 from html import escape
-from math import ceil, floor, log10, prod
-from pathlib import Path
+from math import ceil, floor, log10, nan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64, places_in, sum_of
-from ...base.private import settings_table
+from ...base.arrays import F64, I64, places_in, sum_of
 from ...base.safe_text import safe
+from ...base.units import format_ns, format_share
 from ...index.store import Index
 from ...query.args import argument_values
+from ...query.groups import Groups
 from ...query.lookup import promoted_of
+from ..frame.frame import Frame
 from ..frame.metrics import ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope, rows_around
 from ..frame.table import Table, Tables
 from ..host.op_sums import LinkedWork, work_in
-from ..peers.messages import SIZES
-
-TYPES = {
-    "c10::BFloat16": "bf16", "c10::Half": "fp16", "float": "fp32", "double": "fp64",
-    "c10::Float8_e4m3fn": "fp8", "c10::Float8_e5m2": "fp8", "c10::Float8_e4m3fnuz": "fp8",
-}  # fmt: skip
-"""The types by which peaks are given."""
-MATRIX, VECTOR = "matrix", "vector"
-
-
-class Call(NamedTuple):
-    """The inputs of a call: shapes, types, and those that are no tensors, as the file has them."""
-
-    dims: Sequence[Any]
-    types: Sequence[str]
-    values: Sequence[str]
-
-    def numel(self, at: int) -> int:
-        return prod(self.dims[at])
-
-    def size(self, at: int) -> int:
-        """Return the bytes of an element of an input; KeyError for an unknown type."""
-        return SIZES[self.types[at]]
-
-    def bytes(self, *inputs: int) -> int:
-        return sum(self.numel(at) * self.size(at) for at in inputs)
-
-    def is_tensor(self, at: int) -> bool:
-        """Tell whether an input is a tensor of a known type; one without dimensions has one element."""
-        return at < len(self.types) and self.types[at] in SIZES
-
-    def value(self, at: int) -> Any:
-        """Return an input that is no tensor: true, false, a list, a number; None where there is none."""
-        text = self.values[at] if at < len(self.values) else ""
-        if text in ("True", "False"):
-            return text == "True"
-        if text.startswith("["):
-            parts = [part.strip() for part in text.strip("[]").split(",") if part.strip()]
-            return [part == "True" if part in ("True", "False") else float(part) for part in parts]
-        return float(text) if text else None
-
-
-Cost = tuple[int, int]
-"""(FLOPs, bytes)"""
-
-
-def _mm(call: Call, bias: bool = False) -> Cost:
-    first = 1 if bias else 0
-    *batch, m, k = call.dims[first]
-    n = call.dims[first + 1][-1]
-    outputs = prod(batch) * m * n
-    flops = 2 * outputs * k + (outputs if bias else 0)
-    return flops, call.bytes(*range(first + 2)) + outputs * call.size(first)
-
-
-def _convolution(call: Call) -> Cost:
-    inputs, weight = call.dims[0], call.dims[1]
-    transposed, stride, padding, dilation = (call.value(at) for at in (6, 3, 4, 5))
-    space = [
-        (size - 1) * int(step) - 2 * int(pad) + int(gap) * (kernel - 1) + 1 + int(more)
-        if transposed
-        else (size + 2 * int(pad) - int(gap) * (kernel - 1) - 1) // int(step) + 1
-        for size, kernel, step, pad, gap, more in zip(
-            inputs[2:],
-            weight[2:],
-            *(_each(one, inputs) for one in (stride, padding, dilation, call.value(7))),
-        )
-    ]
-    groups = int(call.value(8) or 1)
-    channels = weight[1] * groups if transposed else weight[0]
-    outputs = inputs[0] * channels * prod(space)
-    steps = inputs[0] * prod(inputs[2:] if transposed else space) * prod(weight)
-    has_bias = call.is_tensor(2)
-    size = call.bytes(0, 1, *([2] if has_bias else [])) + outputs * call.size(0)
-    return 2 * steps + (outputs if has_bias else 0), size
-
-
-def _each(values: Any, inputs: Sequence[int]) -> list[float]:
-    """Return a value for each dimension of space."""
-    space = len(inputs) - 2
-    own = list(values) if isinstance(values, list) else [values or 0]
-    return own * space if len(own) == 1 else own
-
-
-def _convolution_backward(call: Call) -> Cost:
-    """Only what the mask asks for: the gradients of input, weight and bias."""
-    mask = call.value(10) or [True, True, True]
-    gradient, inputs, weight = call.dims[:3]
-    spatial = inputs if call.value(7) else gradient
-    steps = 2 * spatial[0] * prod(spatial[2:]) * prod(weight)
-    flops = steps * (int(mask[0]) + int(mask[1])) + (prod(gradient) if mask[2] else 0)
-    size = call.bytes(0, 1, 2) * (int(mask[0]) + int(mask[1]))
-    return flops, size + (gradient[1] * call.size(0) if mask[2] else 0)
-
-
-def _attention(causal_at: int) -> Callable[[Call], Cost]:
-    def cost(call: Call) -> Cost:
-        (batch, heads, queries, depth), (*_, keys, _), (*_, width) = call.dims[:3]
-        steps = 2 * batch * heads * queries * keys * (depth + width)
-        is_half = call.value(causal_at) is True and queries == keys
-        outputs = batch * heads * queries * width
-        return steps // (2 if is_half else 1), call.bytes(0, 1, 2) + outputs * call.size(0)
-
-    return cost
-
-
-def _elementwise(operands: int) -> Callable[[Call], Cost]:
-    """Return the cost of so many operands: a tensor more is the output, where the caller gave one."""
-
-    def cost(call: Call) -> Cost:
-        tensors = [at for at in range(len(call.types)) if call.is_tensor(at)][:operands]
-        outputs = _broadcast([call.dims[at] for at in tensors])
-        # One without dimensions does not make the output wider.
-        wide = [call.size(at) for at in tensors if call.dims[at]] or [call.size(at) for at in tensors]
-        return outputs, call.bytes(*tensors) + outputs * max(wide)
-
-    return cost
-
-
-def _copy(call: Call) -> Cost:
-    return call.numel(0), call.numel(0) * call.size(0) + call.bytes(1)
-
-
-def _broadcast(shapes: Sequence[Sequence[int]]) -> int:
-    longest = max(map(len, shapes))
-    aligned = [[1] * (longest - len(shape)) + list(shape) for shape in shapes]
-    return prod(0 if 0 in sizes else max(sizes) for sizes in zip(*aligned))
-
-
-def _reduction(call: Call) -> Cost:
-    dims = call.value(1)
-    axes = {int(at) % len(call.dims[0]) for at in dims} if isinstance(dims, list) and dims else None
-    left = [] if axes is None else [size for at, size in enumerate(call.dims[0]) if at not in axes]
-    return call.numel(0), call.bytes(0) + prod(left) * call.size(0)
-
-
-def _batch_norm(call: Call) -> Cost:
-    n, channels = call.numel(0), call.dims[0][1]
-    is_training = call.value(5) is True
-    vectors = sum(call.is_tensor(at) for at in range(1, 5)) + (2 if is_training else 0)
-    return (5 if is_training else 2) * n + 6 * channels, 2 * call.bytes(0) + vectors * channels * call.size(0)
-
-
-def _batch_norm_backward(call: Call) -> Cost:
-    return 9 * call.numel(1), call.bytes(0, 1) + call.bytes(1) + 4 * call.dims[1][1] * call.size(1)
-
-
-Model = tuple[Callable[[Call], Cost], str, int]
-# fmt: off
-OPERANDS = {
-    1: (
-        "neg", "exp", "log", "sqrt", "rsqrt", "abs", "sin", "cos", "tanh", "sigmoid", "relu", "relu_", "gelu",
-        "silu", "reciprocal", "square",
-    ),
-    2: (
-        "add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_", "pow", "clamp_min", "clamp_min_",
-        "threshold_backward", "eq", "ne", "lt", "gt", "le", "ge",
-    ),
-    3: ("where", "clamp", "clamp_"),
-}
-# fmt: on
-"""Elementwise operators by the number of their tensors."""
-ELEMENTWISE = {f"aten::{name}": count for count, names in OPERANDS.items() for name in names}
-MODELS: dict[str, Model] = {
-    "aten::mm": (_mm, MATRIX, 0),
-    "aten::bmm": (_mm, MATRIX, 0),
-    "aten::addmm": (lambda call: _mm(call, True), MATRIX, 1),
-    "aten::baddbmm": (lambda call: _mm(call, True), MATRIX, 1),
-    "aten::convolution": (_convolution, MATRIX, 0),
-    "aten::convolution_backward": (_convolution_backward, MATRIX, 0),
-    "aten::_scaled_dot_product_flash_attention": (_attention(4), MATRIX, 0),
-    "aten::_scaled_dot_product_efficient_attention": (_attention(6), MATRIX, 0),
-    "aten::_scaled_dot_product_cudnn_attention": (_attention(6), MATRIX, 0),
-    "aten::copy_": (_copy, VECTOR, 0),
-    "aten::sum": (_reduction, VECTOR, 0),
-    "aten::mean": (_reduction, VECTOR, 0),
-    "aten::batch_norm": (_batch_norm, VECTOR, 0),
-    "aten::native_batch_norm_backward": (_batch_norm_backward, VECTOR, 1),
-    **{name: (_elementwise(count), VECTOR, 0) for name, count in ELEMENTWISE.items()},
-}
-"""Name -> (cost, what does the work, the input whose type it has)."""
-
-
-def cost_of(name: str, call: Call) -> Cost | None:
-    """Return the FLOPs and bytes of a call; None where its inputs are not known or no model has them."""
-    try:
-        flops, size = MODELS[name][0](call)
-    except (LookupError, TypeError, ValueError, ArithmeticError):
-        return None
-    return (flops, size) if flops >= 0 else None
-
+from .op_costs import ELEMENTWISE, MATRIX, MODELS, TYPES, VECTOR, Call, Cost, cost_of
+from .peaks import device_of, peak_of
 
 EFFICIENCY = TableSchema(
     "efficiency",
@@ -240,70 +50,67 @@ EFFICIENCY = TableSchema(
         Column("tflops_max", "most TFLOP/s", "number", detail=True),
         Column("intensity", "FLOP/byte", "number"),
         Column("peak_share", "of the peak", "share"),
+        Column("recoverable_ns", "could be got back", "ns"),
         Column("above_peak", "above it", "number", detail=True),
         Column("types", "types", "text", detail=True),
         Column("inputs", "other inputs", "text", detail=True),
     ),
     keys=("name", "shapes", "types", "inputs"),
-    read_by="kernel_ns",
-    chief=("name", "shapes", "kernel_ns", "tflops", "peak_share", "gbs"),
+    read_by="recoverable_ns",
+    chief=("name", "shapes", "kernel_ns", "recoverable_ns", "peak_share", "tflops", "gbs"),
 )
-NEEDS_VALUES = ("convolution", "attention", "sum", "mean", "batch_norm")
+NEEDS_VALUES = ("convolution", "attention", "sum", "mean", "batch_norm", "layer_norm", "index_select")
 """Operators whose cost depends on inputs that are no tensors."""
 
 
-@dataclass
-class _Row:
-    call: Call
-    count: int = 0
-    ns: int = 0
-    least: int = 0
-    most: int = 0
-    jump: tuple[int, int] = (0, -1)
-    devices: set[tuple[str, float]] = field(default_factory=set)
+class OpKey(NamedTuple):
+    """What calls of an operator have in common that cost the same; texts as they stand in the file."""
+
+    name: str
+    shapes: str
+    types: str
+    inputs: str  # those that are no tensors, where the cost depends on them
+
+    @property
+    def call(self) -> Call:
+        return Call(_list(self.shapes), _list(self.types), _list(self.inputs))
 
 
-def analyse_efficiency(scope: Scope) -> Tables:
-    """Return what operators with a model achieve, by name, shapes, types and inputs. Raises Cancelled."""
-    return Tables(scope.text, scope.origin, {"efficiency": lambda: efficiency(scope)})
+@dataclass(frozen=True, eq=False)
+class ModelledCalls:
+    """The calls of a source's operators that have a model and launched work."""
+
+    work: Frame
+    call: I64  # place below of the call in which each piece of work was launched, -1 for none
+    positions: I64  # of the calls
+    ns: I64  # in which any work ran that each launched
+    key: I64  # place of each in `keys`
+    keys: Sequence[OpKey]
+    device: tuple[str, float]  # its name, GB of memory
+
+    @cached_property
+    def costs(self) -> list[Cost | None]:
+        """What a call of each key costs, None where no model has its inputs."""
+        return [cost_of(key.name, key.call) for key in self.keys]
+
+    @cached_property
+    def key_ns(self) -> I64:
+        """The sum of `ns` over the calls of each key."""
+        return Groups(self.key, len(self.keys)).sums(self.ns)
+
+    @cached_property
+    def peak_shares(self) -> F64:
+        """The share of the peak that the calls of each key reach together; NaN where that is not known."""
+        counts = Groups(self.key, len(self.keys)).counts.tolist()
+        shares = [
+            None if cost is None else peak_share(key, self.device, *rates(cost, count, ns))
+            for key, cost, count, ns in zip(self.keys, self.costs, counts, self.key_ns.tolist())
+        ]
+        return np.array([nan if share is None else share for share in shares], np.float64)
 
 
-def efficiency(scope: Scope) -> Table:
-    """Return a row for each operator and its inputs, most kernel time first. Its kernel time is, of each
-    call, the time in which any work ran that was launched in it; rates are ratios of sums. Raises Cancelled.
-    """
-    rows: dict[tuple[str, ...], _Row] = {}
-    total = covered = 0
-    for source in scope.sources:
-        one, own = _add(scope, source, rows)
-        total, covered = total + one, covered + own
-    values = sorted(((key, row, cost) for key, row in rows.items() if (cost := cost_of(key[0], row.call))),
-                    key=lambda entry: -entry[1].ns)  # fmt: skip
-    modelled = sum_of([row.ns for _, row, _ in values])
-    return Table.from_rows(
-        EFFICIENCY,
-        scope.text,
-        [_record(key, row, cost) for key, row, cost in values],
-        [row.jump for _, row, _ in values],
-        totals={"device_ns": total, "modelled_ns": modelled, "modelled_share": ratio(modelled, total)},
-    )
-
-
-def _record(key: tuple[str, ...], row: _Row, cost: tuple[int, int]) -> dict[str, Any]:
-    flops, size = cost
-    name, shapes, types, inputs = key
-    tflops, gbs = flops * row.count / row.ns / 1000, size * row.count / row.ns
-    share = _peak_share(name, row, tflops, gbs)
-    return {
-        "name": name, "shapes": shapes, "count": row.count, "flops": flops, "bytes": size,
-        "kernel_ns": row.ns, "tflops": tflops, "gbs": gbs, "tflops_min": flops / row.most / 1000,
-        "tflops_max": flops / row.least / 1000, "intensity": ratio(flops, size), "peak_share": share,
-        "above_peak": share is not None and share > 1, "types": types, "inputs": inputs,
-    }  # fmt: skip
-
-
-def _add(scope: Scope, source: int, rows: dict[tuple[str, ...], _Row]) -> tuple[int, int]:
-    """Add the calls of a source; return the time of its device work, and that of calls with a model."""
+def modelled_calls(scope: Scope, source: int) -> ModelledCalls:
+    """Return the calls of a source's operators that have a model. Raises Cancelled."""
     index = scope.trace.indexes[source]
     numbers = {number: name for name in MODELS for number in index.string_numbers(name)}
     names = index.column("slices.name")
@@ -314,22 +121,158 @@ def _add(scope: Scope, source: int, rows: dict[tuple[str, ...], _Row]) -> tuple[
     linked = LinkedWork(work, nodes, np.full(len(members), -1, np.int64))
     busy = linked.busy_ns(np.arange(len(members)), len(members))
     used = np.flatnonzero(busy)
-    positions, ns = members[used], busy[used]
-    keys = [promoted_of(index, key, positions, -1) for key in ("input_dims", "input_type")]
-    texts = [["" if at < 0 else index.string(at) for at in column.tolist()] for column in keys]
-    inputs = _other_inputs(index, positions, [numbers[int(at)] for at in names[positions]])
-    device = device_of(index)
-    for position, time, dims, types, more in zip(positions.tolist(), ns.tolist(), *texts, inputs):
-        key = (numbers[int(names[position])], dims, types, more)
-        row = rows.get(key)
-        if row is None:
-            row = rows[key] = _Row(Call(*map(_list, (dims, types, more))), least=time)
-        row.count, row.ns = row.count + 1, row.ns + time
-        if time > row.most:
+    positions = members[used]
+    dims, types = (
+        _texts(index, promoted_of(index, key, positions, -1)) for key in ("input_dims", "input_type")
+    )
+    called = [numbers[int(at)] for at in names[positions]]
+    numbered: dict[OpKey, int] = {}
+    keys = map(OpKey, called, dims, types, _other_inputs(index, positions, called))
+    key = np.array([numbered.setdefault(one, len(numbered)) for one in keys], np.int64)
+    return ModelledCalls(
+        work, places_in(used, nodes), positions, busy[used], key, list(numbered), device_of(index)
+    )
+
+
+def analyse_efficiency(scope: Scope) -> Tables:
+    """Return what operators with a model achieve, by name, shapes, types and inputs. Raises Cancelled."""
+    return Tables(scope.text, scope.origin, {"efficiency": lambda: efficiency(scope)})
+
+
+@dataclass
+class _Row:
+    """The calls of a key, of all sources."""
+
+    count: int = 0
+    ns: int = 0
+    least: int = 0
+    most: int = 0
+    jump: tuple[int, int] = (0, -1)
+    devices: set[tuple[str, float]] = field(default_factory=set)
+
+
+def efficiency(scope: Scope) -> Table:
+    """Return a row for each operator and its inputs, first those of which most time could be got back. Its
+    kernel time is, of each call, the time in which any work ran that was launched in it; rates are ratios of
+    sums. Raises Cancelled.
+    """
+    rows: dict[OpKey, _Row] = {}
+    total = covered = 0
+    for source in scope.sources:
+        calls = modelled_calls(scope, source)
+        _add(calls, source, rows)
+        total, covered = total + sum_of(calls.work.full_ns), covered + sum_of(calls.ns)
+    records = [
+        (_record(key, row, cost), row.jump)
+        for key, row in rows.items()
+        if (cost := cost_of(key.name, key.call)) is not None
+    ]
+    records.sort(key=lambda one: (-(one[0]["recoverable_ns"] or 0), -one[0]["kernel_ns"]))
+    modelled, rated, recoverable = (
+        sum_of([record[of] or 0 for record, _ in records if record[test] is not None])
+        for of, test in (
+            ("kernel_ns", "kernel_ns"),
+            ("kernel_ns", "peak_share"),
+            ("recoverable_ns", "peak_share"),
+        )
+    )
+    unknown = max(0, total - rated)
+    return Table.from_rows(
+        EFFICIENCY,
+        scope.text,
+        [record for record, _ in records],
+        [jump for _, jump in records],
+        totals={
+            "device_ns": total, "modelled_ns": modelled, "modelled_share": ratio(modelled, total),
+            "recoverable_ns": recoverable, "unknown_ns": unknown, "unknown_share": ratio(unknown, total),
+        },
+        notes=_notes(recoverable, rated, unknown, total),
+    )  # fmt: skip
+
+
+def _notes(recoverable: int, rated: int, unknown: int, total: int) -> tuple[str, ...]:
+    """Return what could be got back of how much, and of how much that is not known."""
+    if not rated:
+        return (
+            ("what could be got back is not known: the peak of this device, or no operator's shapes",)
+            if total
+            else ()
+        )
+    text = f"of {format_ns(rated)} of kernel time at most {format_ns(recoverable)} could be got back"
+    rest = f"; of {format_ns(unknown)} ({format_share(unknown / total)} of all) that is not known"
+    return (text + (rest if unknown else ""),)
+
+
+def _record(key: OpKey, row: _Row, cost: Cost) -> dict[str, Any]:
+    flops, size = cost
+    tflops, gbs = rates(cost, row.count, row.ns)
+    share = peak_share(key, next(iter(row.devices)), tflops, gbs) if len(row.devices) == 1 else None
+    return {
+        "name": key.name, "shapes": key.shapes, "count": row.count, "flops": flops, "bytes": size,
+        "kernel_ns": row.ns, "tflops": tflops, "gbs": gbs, "tflops_min": flops / row.most / 1000,
+        "tflops_max": flops / row.least / 1000, "intensity": ratio(flops, size), "peak_share": share,
+        "recoverable_ns": None if share is None else recoverable_ns(row.ns, share),
+        "above_peak": share is not None and share > 1, "types": key.types, "inputs": key.inputs,
+    }  # fmt: skip
+
+
+def rates(cost: Cost, count: int, ns: int) -> tuple[float, float]:
+    """Return (TFLOP/s, GB/s) of so many calls in so many ns."""
+    return cost[0] * count / ns / 1000, cost[1] * count / ns
+
+
+def recoverable_ns(ns: int, share: float) -> int:
+    """Return how much shorter work would be at the peak, of which it reaches a share."""
+    return round(ns * (1 - min(1.0, max(0.0, share))))
+
+
+def peak_share(key: OpKey, device: tuple[str, float], tflops: float, gbs: float) -> float | None:
+    """Return the part of the peak of FLOP/s or of bytes/s, whichever is nearer to it; None where unknown."""
+    peak = peak_of(*device)
+    if peak is None:
+        return None
+    _, kind, typed_by = MODELS[key.name]
+    types = key.call.types
+    form = TYPES.get(types[typed_by], "") if typed_by < len(types) else ""
+    pairs = ((tflops, _flops_peak(peak, kind, form, tflops)), (gbs, peak.get("gbs")))
+    return max((a / b for a, b in pairs if isinstance(b, int | float) and b > 0), default=None)
+
+
+def _flops_peak(peak: Mapping[str, Any], kind: str, form: str, tflops: float) -> Any:
+    """Return the peak of FLOP/s of a kind of work on numbers of a type. Products in fp32 run as TF32 on
+    tensor cores or without them, which no argument tells: what is faster than the latter can be, is TF32.
+    """
+    matrix, vector = ({} if not isinstance(peak.get(one), dict) else peak[one] for one in (MATRIX, VECTOR))
+    own = (matrix if kind == MATRIX else vector).get(form)
+    if own is not None or kind != MATRIX or form != "fp32":
+        return own
+    plain = vector.get(form)
+    return plain if isinstance(plain, int | float) and tflops <= plain else matrix.get("tf32", plain)
+
+
+def _add(calls: ModelledCalls, source: int, rows: dict[OpKey, _Row]) -> None:
+    """Add the calls of a source to the rows of all."""
+    groups = Groups(calls.key, len(calls.keys))
+    longest = calls.positions[np.lexsort((-calls.ns, calls.key))]
+    first = np.cumsum(groups.counts) - groups.counts
+    columns = (
+        groups.counts,
+        groups.sums(calls.ns),
+        groups.least(calls.ns),
+        groups.most(calls.ns),
+        longest[first],
+    )
+    for key, count, ns, least, most, position in zip(calls.keys, *(column.tolist() for column in columns)):
+        row = rows.setdefault(key, _Row(least=least))
+        if most > row.most:
             row.jump = (source, position)
-        row.least, row.most = min(row.least, time), max(row.most, time)
-        row.devices.add(device)
-    return sum_of(work.full_ns), sum_of(ns)
+        row.count, row.ns = row.count + count, row.ns + ns
+        row.least, row.most = min(row.least, least), max(row.most, most)
+        row.devices.add(calls.device)
+
+
+def _texts(index: Index, numbers: I64) -> list[str]:
+    return ["" if at < 0 else index.string(at) for at in numbers.tolist()]
 
 
 def _outermost(index: Index, members: I64, numbers: Mapping[int, str]) -> I64:
@@ -361,51 +304,6 @@ def _list(text: str) -> list[Any]:
     except ValueError:
         return []
     return values if isinstance(values, list) else []
-
-
-# -- peaks ------------------------------------------------------------------------------------------------
-
-
-def device_of(index: Index) -> tuple[str, float]:
-    """Return the name of a source's device and its memory in GB; ("", 0) where the file names none."""
-    first = next(iter(index.device_properties), None)
-    if first is None:
-        return "", 0.0
-    memory = first.get("totalGlobalMem")
-    return str(first.get("name", "")), memory / 1e9 if isinstance(memory, int | float) else 0.0
-
-
-@cache
-def peaks() -> tuple[Mapping[str, Any], ...]:
-    """Return what devices can do: the tables below `peaks` of the settings, then those of peaks.toml."""
-    own = settings_table("peaks").items()
-    mine = [{"name": name, **table} for name, table in own if isinstance(table, dict)]
-    text = (Path(__file__).parent / "peaks.toml").read_text(encoding="utf-8")
-    return (*mine, *tomllib.loads(text)["device"])
-
-
-def peak_of(device: str, memory_gb: float) -> Mapping[str, Any] | None:
-    """Return what a device of this name can do, None where that is not known."""
-    for one in peaks():
-        is_other = one.get("without") and _has_words(device, str(one["without"]))
-        if _has_words(device, str(one["name"])) and not is_other and memory_gb >= one.get("memory_gb", 0):
-            return one
-    return None
-
-
-def _has_words(device: str, words: str) -> bool:
-    return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", device, re.IGNORECASE) is not None
-
-
-def _peak_share(name: str, row: _Row, tflops: float, gbs: float) -> float | None:
-    """Return the part of the peak of FLOP/s or of bytes/s, whichever is nearer to it; None where unknown."""
-    peak = peak_of(*next(iter(row.devices))) if len(row.devices) == 1 else None
-    if peak is None:
-        return None
-    _, kind, typed_by = MODELS[name]
-    form, of_kind = TYPES.get(row.call.types[typed_by], ""), peak.get(kind)
-    pairs = ((tflops, of_kind.get(form) if isinstance(of_kind, dict) else None), (gbs, peak.get("gbs")))
-    return max((a / b for a, b in pairs if isinstance(b, int | float) and b > 0), default=None)
 
 
 # -- a plot -----------------------------------------------------------------------------------------------

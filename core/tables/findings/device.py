@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, Intervals, distinct, merge, sum_of
+from ...base.short_names import comparable_name, short_names
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ..device.device_state import BUSY
+from ..frame.frame import Frame
 from ..frame.kinds import KernelType
 from ..host.op_events import OP, RUNTIME
 from ..peers.skew import Skew
@@ -30,6 +32,8 @@ LIMITS: Mapping[KernelType, str] = {
 """What limits a device that is busy, by the type of work that it does most."""
 WORDS = {"memory": "copies"}
 COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + "|c10d::)")
+FIRST_SHARE = 0.1
+"""A kernel with a smaller share of the time is not named beside what limits the program."""
 EVIDENCE = 3
 """Collectives that are named as evidence."""
 
@@ -307,8 +311,44 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{device} busy in {format_share(part)} of {about_ns(facts.span_ns)}, mostly with "
         f"{WORDS.get(kind, kind)}: {LIMITS[kind]}"
     )
-    evidence = facts.longest_windows("longest stretch of work", busy)
+    first, longest = _first_kernel(facts, facts.work[facts.work.device_row == row])
+    text += first
+    evidence = (*longest, *facts.longest_windows("longest stretch of work", busy))
     return Observation(text, evidence, busy, work=distinct(facts.work.position[facts.work.device_row == row]))
+
+
+def _first_kernel(facts: SourceFacts, work: Frame) -> tuple[str, tuple[Evidence, ...]]:
+    """Return what is said of the kernel that takes most of a device's time, and its longest run; nothing
+    where none takes a tenth.
+    """
+    work = work[work.is_type("compute", "communication")]
+    if not len(work):
+        return "", ()
+    work = work.plus(alike=work.names_at(lambda part: part.name_number, comparable_name))
+    alike = work.group("alike")
+    total = alike.sums(work.dur)
+    top = int(np.argmax(total))
+    part = share(int(total[top]), sum_of(total))
+    if part < FIRST_SHARE:
+        return "", ()
+    name = short_names(work.alike[alike.first()].tolist())[top]
+    runs = work[alike.codes == top]
+    return f"; {format_share(part)} of it in {name}{_of_peak(facts, runs)}", (
+        facts.on_device(f"its longest run: {name}", runs.top("dur", 1)),
+    )
+
+
+def _of_peak(facts: SourceFacts, runs: Frame) -> str:
+    """Return which share of the device's peak some runs reach, where that is known of most of their time."""
+    calls = facts.modelled
+    if not len(calls.keys):
+        return ""
+    own = np.isin(calls.work.position, runs.position) & (calls.call >= 0)
+    ns, shares = calls.work.dur[own], calls.peak_shares[calls.key[calls.call[own]]]
+    known = np.isfinite(shares)
+    if 2 * sum_of(ns[known]) < sum_of(runs.dur):
+        return ""
+    return f", at {format_share(float((ns * shares)[known].sum() / ns[known].sum()))} of the peak"
 
 
 @Rule(

@@ -20,6 +20,7 @@ from ...trace.devices import rank_of, ranks_of_processes
 from ...trace.step_choice import Steps, find_steps
 from ..compile.compile_phases import timed
 from ..device.device_state import BUSY, WAITING, DeviceState, device_states, looked_at
+from ..device.efficiency import ModelledCalls, modelled_calls
 from ..device.gap import threads_in
 from ..device.untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
 from ..frame.frame import Frame
@@ -250,6 +251,11 @@ class SourceFacts:
         begun = np.searchsorted(self.untrusted.starts, work.start, "right") - 1
         is_lost = (begun >= 0) & (work.start < np.append(self.untrusted.ends, 0)[begun])
         return work.separate(~(work.named(NOT_BUSY) | is_lost | bool(self.stray)))
+
+    @cached_property
+    def modelled(self) -> ModelledCalls:
+        """The calls of operators of which it is known how many FLOPs and bytes they need."""
+        return modelled_calls(replace(self.scope, range=self.capture.window, work=None), self.source)
 
     @cached_property
     def has_devices(self) -> bool:
