@@ -125,6 +125,17 @@ def added_upwards(own: I64, parent: AnyArray) -> I64:
     return total
 
 
+def greatest_upwards(own: I64, parent: AnyArray) -> I64:
+    """Return for each node of a tree the greatest of its value and of all below it; values are at least 0."""
+    greatest, at = np.zeros(len(own), np.int64), np.flatnonzero(own)
+    values = own[at]
+    while len(at):
+        np.maximum.at(greatest, at, values)
+        at = parent[at].astype(np.int64)
+        at, values = at[at >= 0], values[at >= 0]
+    return greatest
+
+
 def _peak(values: AnyArray) -> int:
     return max(int(values.max()), -int(values.min())) if len(values) else 0
 

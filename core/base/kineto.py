@@ -96,6 +96,8 @@ DEVICE_ANNOTATION = "gpu_user_annotation"
 NOT_LAUNCHED = frozenset({DEVICE_ANNOTATION, "cuda_sync", "xpu_sync", "cuda_event"})
 """Device categories that tell of work but are none."""
 STEP = "ProfilerStep"
+MODULE = "nn.Module: "
+"""How the names of PyTorch's modules begin among Python's frames."""
 KERNEL_CATEGORIES = frozenset(
     {
         "hpu_op",  # a kernel of Gaudi

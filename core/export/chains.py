@@ -46,7 +46,7 @@ class SourceChains:
     def __init__(self, trace: Trace, source: int) -> None:
         """Look up the launch of all device work."""
         self._index, self._launches = trace.indexes[source], trace.launches(source)
-        self._source, self._cache = source, list[Replays]()
+        self._source, self._cache, self._trace = source, list[Replays](), trace
 
     def named(self, pattern: Pattern) -> U32:
         """Return the positions of the slices whose raw name the pattern finds, by start and position."""
@@ -82,6 +82,10 @@ class SourceChains:
         """Return the chain of a kernel, its launch looked up in the table of all launches."""
         return full_chain(self._index, kernel, *self._launches.launch_of(kernel))
 
+    def captured(self, kernel: int) -> Mapping[str, str]:
+        """Return what a capture says of a kernel that a graph replays, by heading; nothing of others."""
+        return self._trace.captured_facts(self._trace.slice_id_of(self._source, kernel))
+
     def launched(self, position: int) -> Launched:
         """Return the device work launched within a slice's time on its lane."""
         return kernels_under(self._index, self._launches, position)
@@ -98,6 +102,7 @@ class SourceChains:
             "op": None if chain.op is None else slice_json(index, chain.op),
             "ancestors": [slice_json(index, position) for position in chain.ancestors],
             "launch_delay_ns": chain.launch_delay,
+            **({"by_capture": dict(facts)} if (facts := self.captured(kernel)) else {}),
             **self._replay_json(chain.launch, kernel),
         }
 

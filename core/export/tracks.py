@@ -16,9 +16,9 @@ from ..base.arrays import I64, AnyArray, distinct
 from ..base.safe_text import json_text, safe
 from ..index.format import SliceFlag
 from ..index.store import Index
-from ..query.lookup import rows_of
+from ..query.lookup import nearest_around, rows_of
 from ..query.views import Lane
-from ..tables.frame.scope import Scope, nearest_around
+from ..tables.frame.scope import Scope
 from ..tables.host.tree import slices_by_lane
 
 MAIN = -1

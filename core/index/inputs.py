@@ -26,6 +26,8 @@ TRACE_ENDINGS = (
     ".trace.gz",
     ".pt.trace",
 )
+CAPTURE_TRACES = "capture_traces"
+"""The folder in which engines record the graphs that a trace beside it replays."""
 STDIN = "-"
 UNFINISHED = ".tmp"
 """torch.profiler writes NAME.tmp and renames it when it is complete."""
@@ -68,14 +70,18 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
             if not matching:
                 files.append(path)
             continue
-        inside = traces_in(Path(path)) or [  # its runs, or one folder per rank
-            trace for name in _names_in(Path(path), folders=True) for trace in traces_in(Path(path) / name)
-        ]
+        folders = _names_in(Path(path), folders=True)  # its runs, or one folder per rank
+        runs = [name for name in folders if name != CAPTURE_TRACES]
+        inside = traces_in(Path(path)) or _traces_of(path, runs) or _traces_of(path, folders)
         if not inside:
             writing = "".join(f"; {note}" for note in unfinished_notes([path]))
             raise UnreadableError(f"{path}: is a directory without traces{writing}")
         files.extend(inside)
     return files
+
+
+def _traces_of(path: str | Path, folders: Sequence[str]) -> list[Path]:
+    return [trace for name in folders for trace in traces_in(Path(path) / name)]
 
 
 def remote_inputs(url: str) -> list[str]:

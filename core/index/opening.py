@@ -18,6 +18,7 @@ from .cache import locate
 from .cached import IndexJob, touch
 from .captures import Capture, Choice, ResolvedFiles, captures_of, choose, members_of
 from .file_facts import NO_FACTS, FileFacts, Member, facts_in_keys, file_facts
+from .graph_folder import graph_folder
 from .indexing import SEVERAL_WORTH_IT, Indexed, Indexing, find_index, index_all, opened_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
@@ -197,6 +198,8 @@ class OpenedFiles:
         opened = [(_as_opened(self.members[n], self.indexes[n]), self.indexes[n]) for n in self.ready]
         opened.sort(key=lambda one: _rank_order(one[0]))
         members, indexes = tuple(member for member, _ in opened), tuple(index for _, index in opened)
+        for member, index in opened:
+            index.graph_folder = graph_folder(member.path, self.files.named, self._options)
         first = indexes[0]
         first.notes += (
             *self.files.notes,
@@ -293,6 +296,7 @@ def _named(path: str | Path, error: Exception) -> str:
 
 
 def opened_alone(path: str | Path, index: Index) -> Opened:
+    index.graph_folder = graph_folder(path, (), DEFAULT_OPTIONS)
     return Opened((index,), (_as_opened(Member(path, ""), index),))
 
 

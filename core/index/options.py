@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from ..read.source import TsUnit
 
+FOLDERS = ("index_dir", "captures")
+
 
 class IndexOptions(NamedTuple):
     """Where indexes lie and how they are built."""
@@ -19,14 +21,16 @@ class IndexOptions(NamedTuple):
     force: bool = False  # build it anew even where an index is there
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
     ts_unit: TsUnit = "us"  # what `ts` and `dur` count; an index is of one unit
+    captures: Path | None = None  # folder with traces of captured graphs; None: the one beside the trace
 
     def to_message(self) -> dict[str, Any]:
-        return {**self._asdict(), "index_dir": None if self.index_dir is None else str(self.index_dir)}
+        folders = {key: None if (path := getattr(self, key)) is None else str(path) for key in FOLDERS}
+        return {**self._asdict(), **folders}
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> IndexOptions:
-        folder = message["index_dir"]
-        return cls(**{**message, "index_dir": None if folder is None else Path(folder)})
+        folders = {key: None if (path := message[key]) is None else Path(path) for key in FOLDERS}
+        return cls(**{**message, **folders})
 
 
 DEFAULT_OPTIONS = IndexOptions()

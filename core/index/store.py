@@ -30,6 +30,7 @@ from .version import MANIFEST
 
 if TYPE_CHECKING:
     from ..read.source import TsUnit
+    from .graph_folder import GraphFolder
 
 SMALL_COLUMN = 64 * 1024
 """Columns below this many bytes are copied: a mapping costs more than it saves."""
@@ -68,6 +69,8 @@ class Index:
         self.notes: tuple[str, ...] = ()
         self.events: tuple[str, ...] = ()
         """What had to be done in the cache to open it, for whoever asked for the trace."""
+        self.graph_folder: GraphFolder | None = None
+        """Where the traces of the graphs lie that it replays."""
         self.source: object | None = None
         self.lease: object | None = None
         self.is_new = False

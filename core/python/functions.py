@@ -177,4 +177,4 @@ def _scope(side: Side, selection: Selection) -> tuple[Scope, str]:
 
 
 def _opened(path: str | Path) -> OpenedTrace:
-    return opened_for_python(path, Choice("", "", ""), None, None, "launch", ())
+    return opened_for_python(path, Choice("", "", ""))

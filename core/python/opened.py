@@ -17,8 +17,8 @@ from ..base.safe_text import safe
 from ..base.units import format_ns
 from ..export.timeline_svg import timeline_svg
 from ..index.captures import Choice
-from ..index.options import IndexOptions
-from ..read.source import TIME_DIGITS, TsUnit
+from ..index.options import DEFAULT_OPTIONS, IndexOptions
+from ..read.source import TIME_DIGITS
 from ..sql import TIMEOUT_S
 from ..tables.analysis import Option
 from ..tables.host.slice_table import NAMES, slice_table
@@ -286,11 +286,10 @@ MIN_WIDTH = 300
 def opened_for_python(
     paths: str | Path | Sequence[str | Path],
     choice: Choice,
-    index_dir: Path | None,
-    step_name: str | None,
-    attribute: Attribute,
-    device_offsets: Sequence[str],
-    ts_unit: TsUnit = "us",
+    options: IndexOptions = DEFAULT_OPTIONS,
+    step_name: str | None = None,
+    attribute: Attribute = "launch",
+    device_offsets: Sequence[str] = (),
 ) -> OpenedTrace:
     """Open traces for `tracelane.open`."""
     if isinstance(paths, bytes) or not (isinstance(paths, Path) or hasattr(paths, "__iter__")):
@@ -301,9 +300,8 @@ def opened_for_python(
     for path in several:
         if not isinstance(path, str | Path) or not str(path):
             raise UsageError(f"a path is a text or a Path, not {path!r}")
-    if ts_unit not in TIME_DIGITS:
-        raise UsageError(f"ts_unit is {' or '.join(TIME_DIGITS)}, not {ts_unit!r}")
+    if options.ts_unit not in TIME_DIGITS:
+        raise UsageError(f"ts_unit is {' or '.join(TIME_DIGITS)}, not {options.ts_unit!r}")
     several = [os.path.expanduser(path) for path in several]
     reading = Selection(step_name=step_name, attribute=attribute, device_offsets=tuple(device_offsets))
-    options = IndexOptions(index_dir, ts_unit=ts_unit)
     return OpenedTrace(open_trace(several, options, choice=choice), reading)

@@ -4,7 +4,8 @@ argument of many slices, from its column or from the blocks that they lie in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ class Arguments(NamedTuple):
     """The arguments of a slice's begin event and, where there is one, of its end event.
 
     `event` is the whole (begin) event as it stands in the file. `slow_reason` says why reading took long,
-    `problem` why there are no arguments.
+    `problem` why there are no arguments. `captured` is what a capture says of a kernel that a graph replays.
     """
 
     begin: dict[str, Any]
@@ -33,6 +34,7 @@ class Arguments(NamedTuple):
     slow_reason: str | None = None
     problem: str | None = None
     event: dict[str, Any] | None = None
+    captured: Mapping[str, str] = MappingProxyType({})
 
     @property
     def merged(self) -> dict[str, Any]:

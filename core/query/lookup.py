@@ -8,9 +8,9 @@ from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, places_in
+from ..base.arrays import I64, AnyArray, distinct, places_in
 from ..base.clock import Clocks
-from ..index.format import BLOCK, LaneKind, RowKind
+from ..index.format import BLOCK, NONE, LaneKind, RowKind
 from ..index.pyramid import blocks_of
 from ..index.store import Index
 from .views import SliceId
@@ -188,6 +188,43 @@ def ancestors(index: Index, position: int, limit: int = 1 << 17) -> list[int]:
         positions.append(parent)
         parent = index.parent(parent)
     return positions
+
+
+def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: bool = False) -> I64:
+    """Return for each position its nearest ancestor among the members (ascending), -1 where there is none.
+
+    With `itself` a position that is a member is its own.
+    """
+    above = index.column("slices.parent")
+    nearest = np.full(len(positions), -1, np.int64)
+    if not len(members) or not len(positions):
+        return nearest
+    todo = np.arange(len(positions))
+    current = (positions if itself else above[positions]).astype(np.int64)
+    while len(todo):
+        is_open = current != NONE
+        todo, current = todo[is_open], current[is_open]
+        hit = places_in(members, current) >= 0
+        nearest[todo[hit]] = current[hit]
+        todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
+    return nearest
+
+
+def rows_around(index: Index, positions: AnyArray) -> I64:
+    """Return for each of some slices (ascending) the row of the nearest of them around it, -1 for none."""
+    return places_in(positions, nearest_around(index, positions, positions.astype(np.int64)))
+
+
+def with_ancestors(index: Index, positions: I64) -> I64:
+    """Return positions with those of all slices around them, ascending."""
+    parents = index.column("slices.parent")
+    members = [positions]
+    current = positions
+    while len(current):
+        above = parents[current].astype(np.int64)
+        current = distinct(above[above != NONE])
+        members.append(current)
+    return distinct(np.concatenate(members))
 
 
 def rows_beneath(index: Index, row_number: int) -> range:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, places_in
-from ..base.kineto import OPS
+from ..base.kineto import MODULE, OPS
 from ..base.progress import CancelledCallback, never
 from ..index.blockstore import read_blocks
 from ..index.format import NONE, RowKind
@@ -21,15 +21,16 @@ from ..index.store import Index
 from ..query.args import LARGEST, arguments_in, elements_of
 from ..query.groups import concatenated
 from ..query.launches import VIA
+from ..query.lookup import rows_around
 from ..query.scan import json_value_text, key_needle
 from ..query.views import plain
 from ..read.promoted import PROMOTED, Kind
 from ..tables.device.device_state import CAUSES, PRECEDENCE, device_states
 from ..tables.device.untrusted import untrusted
 from ..tables.frame.frame import Frame, Words
-from ..tables.frame.frame_columns import MODULE, work_of
+from ..tables.frame.frame_columns import work_of
 from ..tables.frame.kinds import KERNEL_TYPES
-from ..tables.frame.scope import Scope, rows_around
+from ..tables.frame.scope import Scope
 from ..tables.host.op_sums import LinkedWork, work_in
 from ..tables.host.slice_table import SLICE_COLUMNS, SOURCE_BITS, Codes, SliceCells, slice_ids
 from ..tables.steps.attribution import WorkBySteps, steps_of_slices
@@ -375,8 +376,9 @@ def _series(index: Index, rows: I64) -> list[str]:
 
 
 def _op_ids(rows: Frame) -> I64:
-    """Return the event of the op that launched each row, -1 for none."""
-    ids: I64 = np.append(slice_ids(rows.index, rows.source_number, slice(None)), -1)[rows.op_at]
+    """Return the event of the op that launched each row, -1 for none and for one of a capture."""
+    own = np.where(rows.is_by_capture, -1, rows.op_at)
+    ids: I64 = np.append(slice_ids(rows.index, rows.source_number, slice(None)), -1)[own]
     return ids
 
 

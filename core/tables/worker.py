@@ -2,7 +2,8 @@
 
     python -m tracelane.core.tables.worker
 
-Its request is {"question", "indexes": [[folder, path], …], "members", "aligned"}, its only answer {"answer"}.
+Its request is {"question", "indexes": [[folder, path, captured graphs], …], "members", "aligned"}, its only
+answer {"answer"}.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ..base.children import ONE_THREAD, ChildrenError, Message, answer_request, answers_of
 from ..base.private import read_sealed_json
 from ..index.file_facts import Member
+from ..index.graph_folder import GraphFolder
+from ..index.options import IndexOptions
 from ..index.store import Index
 from ..trace import Trace
 from ..trace.device_clocks import troubled
@@ -89,12 +92,18 @@ def _by_child(scope: Scope, question: str) -> Any:
     trace = scope.trace
     request = {
         "question": question,
-        "indexes": [[str(index.folder), index.path] for index in trace.indexes],
+        "indexes": [[str(index.folder), index.path, _graphs(index)] for index in trace.indexes],
         "members": [asdict(replace(member, path=str(member.path), source=None)) for member in trace.members],
         "aligned": bool(scope.clocks.offsets),
     }
     (answer,) = answers_of(MODULE, request, scope.cancelled, ONE_THREAD, behind=True)
     return answer["answer"]
+
+
+def _graphs(index: Index) -> list[Any] | None:
+    """Return the folder with the graphs that a source replays, and how it is indexed, as a message."""
+    folder = index.graph_folder
+    return None if folder is None else [str(folder.path), folder.options.to_message()]
 
 
 # -- in the child -------------------------------------------------------------------------------------------
@@ -106,9 +115,12 @@ def _answers(request: Message) -> Iterator[Message]:
 
 def _scope(request: Message) -> Scope:
     indexes = []
-    for folder, path in request["indexes"]:
-        indexes.append(Index.open(Path(folder)))
-        indexes[-1].path = path
+    for folder, path, graphs in request["indexes"]:
+        index = Index.open(Path(folder))
+        index.path = path
+        if graphs is not None:
+            index.graph_folder = GraphFolder(Path(graphs[0]), IndexOptions.from_message(graphs[1]))
+        indexes.append(index)
     trace = Trace(indexes, [Member(**member) for member in request["members"]])
     return Scope(trace, clocks=trace.clocks) if request["aligned"] else Scope(trace)
 

@@ -39,6 +39,7 @@ from ..query.views import Lane, Process, Row, SliceId, SourceInfo
 
 if TYPE_CHECKING:
     from ..query.launches import Launches
+    from .owners import Owners
 
 MINIMAP_LANES = 512
 """Lanes that the minimap reads at most; of more lanes it reads an even sample."""
@@ -57,12 +58,14 @@ class TraceLanes:
         self._rows: dict[tuple[int, int], Row] = {}
         self._positions: dict[SliceId, int] = {}
         self._launches: dict[int, Launches] = {}
+        self._owners: dict[int, Owners] = {}
         self._spans: dict[Clocks, tuple[int, int]] = {}
         self._besides_work: dict[int, frozenset[int]] = {}
 
     def close(self) -> None:
         """Release all mappings and locks."""
-        for index in self.indexes:
+        captures = (index for owners in self._owners.values() for index in owners.indexes[1:])
+        for index in (*self.indexes, *captures):
             index.close()
 
     def rank(self, source: int) -> int | None:

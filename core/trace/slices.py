@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what is asked of one slice is loaded when it is asked: lane
     from ..query.args import Arguments
     from ..query.flows import Flow
     from ..query.launches import Launched, Launches
+    from .owners import Owners
 
 REMEMBERED = 1 << 16
 
@@ -172,7 +173,8 @@ class TraceSlices(TraceLanes):
         index = self.indexes[slice_id.source]
         position = self._position(slice_id)
         end = None if position is None else index.end_ordinal(position)
-        return read_arguments(index, slice_id.ordinal, end)
+        arguments = read_arguments(index, slice_id.ordinal, end)
+        return arguments._replace(captured=self.captured_facts(slice_id))
 
     def argument_values(self, source: int, key: str, positions: I64) -> list[Any]:
         """Return the value of an argument for each of some slices, None where a slice has none; raises
@@ -269,6 +271,27 @@ class TraceSlices(TraceLanes):
         if source not in self._launches:
             self._launches[source] = launches_of(self.indexes[source])
         return self._launches[source]
+
+    def owners(self, source: int) -> Owners:
+        """Return who owns each piece of device work of a source; computed once."""
+        from .owners import owners_of
+
+        if source not in self._owners:
+            self._owners[source] = owners_of(self.indexes[source], self.launches(source), self.rank(source))
+        return self._owners[source]
+
+    def captured_facts(self, slice_id: SliceId) -> dict[str, str]:
+        """Return what a capture says of a kernel that a graph replays, by heading; nothing of others."""
+        position, index = self._position(slice_id), self.indexes[slice_id.source]
+        if position is None or index.graph_folder is None:
+            return {}
+        from .owners import captured_facts
+
+        return captured_facts(self.owners(slice_id.source), position)
+
+    def capture_notes(self, source: int) -> tuple[str, ...]:
+        """Return what captures say of the graphs that a source replays, in sentences, and why not of all."""
+        return () if self.indexes[source].graph_folder is None else self.owners(source).notes
 
     def kernels_under(self, slice_id: SliceId) -> Launched | None:
         """Return the device work launched within a slice's time on its lane; None for no such slice."""

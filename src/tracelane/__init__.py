@@ -54,6 +54,7 @@ def open(
     attribute: Literal["launch", "window"] = "launch",
     device_offsets: Sequence[str] = (),
     ts_unit: Literal["us", "ns"] = "us",
+    captures: str | Path | None = None,
 ) -> OpenedTrace:
     """Open one or several trace files, or a folder of them; what is not indexed yet is indexed now.
 
@@ -61,21 +62,26 @@ def open(
     number, a part of a time, or "all"; the name of a folder). index_dir: where the index is kept, else in the
     cache. step_name: slices of this name are the steps. attribute: device work belongs to the step that
     launched it, or to the window in which it ran. device_offsets: as --device-offset, "PID=S" or "auto".
-    ts_unit: what `ts` and `dur` of JSON count.
+    ts_unit: what `ts` and `dur` of JSON count. captures: the folder with the traces of captured graphs, else
+    `capture_traces` beside the trace.
 
     Raises TracelaneError, whose text says in one line what is wrong with the input.
     """
     from tracelane.core.index.captures import Choice
+    from tracelane.core.index.options import IndexOptions
     from tracelane.core.python.opened import opened_for_python
 
     return opened_for_python(
         paths,
         Choice(run, capture, rank),
-        None if index_dir is None else Path(index_dir),
+        IndexOptions(
+            None if index_dir is None else Path(index_dir),
+            ts_unit=ts_unit,
+            captures=None if captures is None else Path(captures),
+        ),
         step_name,
         attribute,
         device_offsets,
-        ts_unit,
     )
 
 

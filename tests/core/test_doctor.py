@@ -285,8 +285,11 @@ CASES_OF_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "no-memory": ({"events": without(S, "cpu_instant_event")}, {"events": S}),
 }  # fmt: skip
-FROM_THE_READER = {"event-sum", "missing-durations", "mismatched-ends", "oversized", "cycle-stamps"}
-"""Rules about counts that only the reader can give, or job traces of FLEX: other tests give them."""
+FROM_THE_READER = {
+    *("event-sum", "missing-durations", "mismatched-ends", "oversized", "cycle-stamps"),
+    "graphs-without-owners",
+}
+"""Rules about counts that only the reader can give, job traces of FLEX, captures: other tests give them."""
 
 
 def rules_in(tables: Tables) -> dict[str, dict[str, Any]]:

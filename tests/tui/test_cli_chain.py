@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.events import complete, write_events
+from tests.graph_pairs import MODEL, capture_events, replay_events, write_pair
 from tracelane.tui.cli.main import main
 
 IDS = {"correlation": 7}
@@ -135,3 +136,24 @@ def test_refusals(path: str) -> None:
     assert "no slice name matches" in errors.splitlines()[-1]
     assert json.loads(said(path, "--name", "nowhere", "--json")) == []
     assert run(path, "--name", "(")[0] == 64
+
+
+def test_a_replayed_kernel_says_what_captured_it(tmp_path: Path) -> None:
+    """Op, module, shapes and stack of the captured launch stand in text and JSON, said by capture."""
+    trace = str(write_pair(tmp_path, [replay_events(MODEL)], {"a.json": capture_events(MODEL)}))
+    lines = said(trace, "--name", "^embed$").splitlines()
+    assert [line for line in lines if " by capture: " in line] == [
+        "op by capture: aten::embedding",
+        "module by capture: Embedding_0",
+        "shapes by capture: [[1000,64],[32]]",
+        "stack by capture: model.py(12): forward",
+        "graph by capture: capture_32_FULL",
+    ]
+    (kernel,) = json.loads(said(trace, "--name", "^embed$", "--json"))
+    assert kernel["by_capture"] == {
+        "op": "aten::embedding",
+        "module": "Embedding_0",
+        "shapes": "[[1000,64],[32]]",
+        "stack": "model.py(12): forward",
+        "graph": "capture_32_FULL",
+    }

@@ -13,6 +13,7 @@ from rich.style import Style
 
 from tests.corpus import CORPUS, needs
 from tests.events import complete, index_of
+from tests.graph_pairs import MODEL, capture_events, replay_events, write_pair
 from tests.tui.small_file import LONG_NAME
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.views import SliceId
@@ -86,6 +87,22 @@ def test_a_kernel_has_its_chain(file_trace: Trace) -> None:
     line = details_text(details, None, 100, LOOK).plain.splitlines()
     chain = next(text for text in line if text.startswith("kernel "))
     assert " ← launch launch ← op aten::linear" in chain
+
+
+def test_a_replayed_kernel_shows_what_captured_it(tmp_path: Path) -> None:
+    """What a capture says comes with the arguments, read from files: op, module, shapes, stack, graph."""
+    path = write_pair(tmp_path, [replay_events(MODEL)], {"a.json": capture_events(MODEL, named=False)})
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    thing, details = thing_and_details(trace, "embed")
+    assert thing.slice is not None
+    lines = details_text(details, trace.arguments(thing.slice), 100, LOOK).plain.splitlines()
+    at = lines.index("by capture")
+    said = " ".join(" ".join(lines[at + 1 : lines.index("arguments")]).split())
+    for text in ("op aten::embedding", "module Embedding_0", "stack model.py(12): forward"):
+        assert text in said
+    assert "graph capture_32_FULL, inferred from count and order" in said
+    launch, _ = thing_and_details(trace, "hipGraphLaunch")
+    assert launch.slice is not None and not trace.arguments(launch.slice).captured
 
 
 def test_what_a_slice_means_stands_behind_its_arguments(file_trace: Trace) -> None:

@@ -43,6 +43,7 @@ class TraceOptions(Options):
             force=self.force,
             cache_limit=self.cache_limit,
             ts_unit=self.ts_unit,
+            captures=self.captures,
         )
 
     @cached_property

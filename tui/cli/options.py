@@ -128,8 +128,8 @@ MAX_SHOWN_LENGTH = 40
 """Characters of a value that a message shows."""
 WHICH = ("run", "capture", "rank", "wait")
 """Which of the captures that a path stands for."""
-INDEX = ("ts_unit", "threads", "index_dir", "cache_limit", "force")
-"""Where indexes lie and how they are built."""
+INDEX = ("captures", "ts_unit", "threads", "index_dir", "cache_limit", "force")
+"""Where indexes and captured graphs lie, and how indexes are built."""
 WINDOW = ("begin", "end", "tz", "step", "step_name")
 PART = (*WINDOW, "attribute", "skip_first", "lanes", "where")
 """Which part of the traces counts."""
@@ -376,6 +376,12 @@ class Options:
     rank: str | None = _option("--rank", "RANKS", "Only these ranks' files: 0-3,7.")
     wait: bool = _option(
         "--wait", "", "Wait until the traces are complete, then open them.", default=False, is_flag=True
+    )
+    captures: Path | None = _option(  # noqa: RUF009 - a field
+        "--captures",
+        "DIR",
+        "Traces of captured graphs, whose ops own what is replayed. Else capture_traces/ beside it.",
+        type=_FOLDER,
     )
     ts_unit: TsUnit = _option(  # noqa: RUF009 - a field
         "--ts-unit",

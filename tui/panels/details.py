@@ -370,6 +370,8 @@ def _argument_lines(arguments: Arguments, width: int, look: DetailsStyles) -> li
     groups: list[tuple[str, dict[str, Any]]] = [("arguments", arguments.begin)]
     if arguments.end is not None and arguments.end != arguments.begin:
         groups.append(("arguments of its end", arguments.end))
+    if arguments.captured:
+        groups.insert(0, ("by capture", dict(arguments.captured)))
     for title, values in groups:
         if values:
             lines.append(Text(title, look.label + Style(underline=True)))
@@ -403,6 +405,8 @@ def details_json(details: Details, thing: Thing, arguments: Arguments | None) ->
         if arguments.end is not None:
             value["args_of_end"] = arguments.end
         value["event"] = arguments.event
+        if arguments.captured:
+            value["by_capture"] = dict(arguments.captured)
     if details.around.entries:
         value[details.around.what.replace(" ", "_")] = around_object(details.around)
     return json_text(value, indent=2, default=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tracelane.core.base.arrays import I64, sum_of
-from tracelane.core.base.kineto import ANNOTATIONS, OPS, RUNTIME, STEP
+from tracelane.core.base.kineto import ANNOTATIONS, MODULE, OPS, RUNTIME, STEP
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import count_of, format_count, format_moment, format_ns
@@ -13,7 +13,6 @@ from tracelane.core.export.chains import SourceChains
 from tracelane.core.query.launches import Launched
 from tracelane.core.query.lookup import SliceList
 
-MODULE = "nn.Module: "
 MAX_NAMES = 8
 """The most names of kernels that are listed; the rest is counted."""
 MAX_NAME_LENGTH = 60
@@ -34,6 +33,7 @@ def chain_text(chains: SourceChains, zero: int, position: int) -> str:
     if not chain.via:
         return "\n".join([*lines, NOT_SAID])
     lines.append(f"known by {chain.via}")
+    lines += [f"{key} by capture: {safe(text)}" for key, text in chains.captured(position).items()]
     if chain.launch_delay is not None:
         delay = f"launch delay {format_ns(chain.launch_delay)} (end of the launch to start of the kernel)"
         if chain.launch_delay < 0 and chain.launch is not None:

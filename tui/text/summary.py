@@ -66,7 +66,7 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
         },
         **{key: int(read_report.get(key, 0)) for key in TROUBLE},
         "problems": [{key: problem.get(key) for key in PROBLEM} for problem in info.problems],
-        "notes": list(info.notes),
+        "notes": [*info.notes, *trace.capture_notes(source)],
         "untrusted": [
             {
                 "device": "" if one.device is None else one.device.label,
@@ -186,7 +186,7 @@ def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
     if trouble:
         yield "  " + ", ".join(trouble)
     yield from _problems(info)
-    yield from (f"  {safe(note)}" for note in info.notes)
+    yield from (f"  {safe(note)}" for note in (*info.notes, *trace.capture_notes(number)))
     if lanes:
         yield from _processes(trace, number)
 

@@ -11,16 +11,16 @@ from typing import TypeAlias
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, added_upwards, places_in
-from ...base.kineto import ANNOTATIONS, GROUPS, OPS
+from ...base.kineto import ANNOTATIONS, GROUPS, MODULE, OPS
 from ...base.short_names import comparable_name
 from ...base.units import about_ns, count_of
 from ...query.groups import Groups
-from ...query.lookup import category_mask
+from ...query.lookup import category_mask, nearest_around, rows_around
 from ...trace.step_spans import step_spans
 from ..frame.frame import Frame
-from ..frame.frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, module_label, work_of
+from ..frame.frame_columns import NOT_IN_FILE, OUTSIDE_ANY, module_label, work_of
 from ..frame.schema import Column, TableSchema
-from ..frame.scope import Scope, nearest_around, rows_around
+from ..frame.scope import Scope
 from ..frame.table import Table
 from ..host.op_events import positions_of
 from ..host.tree import ROOT, TreeBuilder, indented, own_times, paths_of

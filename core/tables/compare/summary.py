@@ -14,11 +14,12 @@ import numpy as np
 
 from ...base.arrays import I64, MAX, sum_of
 from ...base.errors import UsageError
+from ...base.kineto import MODULE
 from ...base.short_names import comparable_name, is_short_form
 from ...query.groups import Groups, Labels, concatenated, dense
 from ...trace.step_spans import step_spans
 from ..device.untrusted import with_known_ends
-from ..frame.frame_columns import MODULE, module_label, timed_work
+from ..frame.frame_columns import module_label, timed_work
 from ..frame.metrics import Metric, Number
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope

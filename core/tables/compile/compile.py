@@ -6,23 +6,25 @@ The origin of each kernel that devices ran is one of CODE: Inductor, the user's 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, distinct, sum_of
-from ...base.kineto import OPS
+from ...base.kineto import GROUPS, OPS
 from ...index.store import Index
 from ...query.chain import enclosing
 from ...query.groups import dense
+from ...query.lookup import category_mask, nearest_around
 from ..device.kernels import kernels
 from ..frame.frame import Frame, Words
-from ..frame.frame_columns import work_of
+from ..frame.frame_columns import capture_notes, work_of
 from ..frame.metrics import Metric, ratio
 from ..frame.schema import Column, TableSchema
-from ..frame.scope import Scope, nearest_around
+from ..frame.scope import Scope
 from ..frame.shape import ON_DEVICE, Ask, Shape, first, flagged, n, share_of_all, total
 from ..frame.table import Table, Tables
 from ..host.range_table import range_table
@@ -354,6 +356,16 @@ NOTHING = (
 )
 
 
+FRAME = re.compile(r"(.+)\((\d+)\): (.+)")
+"""A frame of Python as its profiler writes it: file(line): function."""
+LIBRARIES = ("torch/", "triton/", "<")
+"""How files begin of libraries through which all ops are called, and of code that has no file."""
+BY_CAPTURE = "capture"
+"""What says the source of a kernel that a graph replays."""
+MAX_SAID = 3
+"""The most ops and lines of one kernel that a row says."""
+
+
 def analyse_source(scope: Scope, artefacts: str = "") -> Tables:
     """Return the source of the kernels of a scope, and why graphs broke or were compiled again."""
     read = cache(partial(read_artefacts, artefacts, [source.path for source in scope.trace.sources]))
@@ -366,7 +378,8 @@ def analyse_source(scope: Scope, artefacts: str = "") -> Tables:
 
 def source_table(scope: Scope, artefacts: Artefacts) -> Table:
     """Return a row per kernel that the artefacts know: those of the scope by device time, where a name has
-    none by the slices of that name on the host, then those that did not run.
+    none by the slices of that name on the host, then those that did not run; and of the others that graphs
+    replay a row by capture.
     """
     on_device = kernels(scope)
     rows: list[dict[str, Any]] = []
@@ -387,16 +400,86 @@ def source_table(scope: Scope, artefacts: Artefacts) -> Table:
         if origin not in met:
             rows.append(_row(name, 0, 0, origin))
             jumps.append((0, None))
+    captured, notes = captured_rows(scope, {str(row["name"]) for row in rows})
+    for row, jump in captured:
+        rows.append(row)
+        jumps.append(jump)
+        known_ns += int(row["total_ns"])
     device_ns = sum_of(on_device.numbers("total_ns"))
-    is_empty = not artefacts.origins and not artefacts.reasons
+    is_empty = not artefacts.origins and not artefacts.reasons and not captured
     return Table.from_rows(
         SOURCE,
         scope.text,
         rows,
         jumps,
         totals={"device_ns": device_ns, "known_ns": known_ns, "known_share": ratio(known_ns, device_ns)},
-        notes=(*artefacts.notes, *((NOTHING,) if is_empty else ())),
+        notes=(*artefacts.notes, *notes, *((NOTHING,) if is_empty else ())),
     )
+
+
+def captured_rows(
+    scope: Scope, known: Container[str]
+) -> tuple[list[tuple[dict[str, Any], tuple[int, int]]], tuple[str, ...]]:
+    """Return (a row per kernel that graphs replay, by its captured launches, and where it leads, most time
+    first; what captures say and why not of all). Kernels that are `known` otherwise are left out.
+    """
+    everything = work_of(scope)
+    work = everything[everything.is_by_capture]
+    work = work.plus(frame_at=work.from_parts(_frames, "owner_row"))
+    frames = work.names_at(
+        lambda part: part.owner_index.column("slices.name")[np.maximum(part.frame_at, 0)],
+        index_of=attrgetter("owner_index"),
+        by="owner_row",
+    )
+    work = work.plus(frame=Words(np.where(work.frame_at < 0, -1, frames.codes), [*frames.texts, ""]))
+    groups = work.group("name")
+    rows = []
+    for part in sorted(groups.parts, key=lambda part: -sum_of(part.dur)):
+        if (name := part.name.tolist()[0]) in known:
+            continue
+        longest = part.top("dur")
+        owners = ((one, scope.trace.owners(one.source_number)) for one in part.by("source"))
+        labels = {label for one, of in owners for label in of.labels_of(one.position)}
+        lines = [FRAME.fullmatch(text) for text in _largest(part, "frame")]
+        row = {
+            **dict.fromkeys(("code", "nodes"), ""),
+            "name": name,
+            "count": len(part),
+            "total_ns": sum_of(part.dur),
+            "ops": ", ".join(_largest(part, "op")),
+            "graphs": ", ".join(sorted(labels)),
+            "line": ", ".join(f"{line[1]}:{line[2]}" for line in lines if line),
+            "function": ", ".join(dict.fromkeys(line[3] for line in lines if line)),
+            "files": ", ".join(dict.fromkeys(line[1] for line in lines if line)),
+            "artefact": BY_CAPTURE,
+        }
+        rows.append((row, (int(longest.source[0]), int(longest.position[0]))))
+    return rows, capture_notes(everything)
+
+
+def _frames(part: Frame) -> AnyArray:
+    """Return the innermost frame of Python with a line around each row's op, else around its owner: one of
+    the libraries that call ops for everybody only where there is no other.
+    """
+    index = part.owner_index
+    frames: I64 = np.flatnonzero(category_mask(index, GROUPS["python"])[index.column("slices.category")])
+    numbers, which = np.unique(index.column("slices.name")[frames], return_inverse=True)
+    names = index.strings(numbers)
+    has_line = np.array([FRAME.fullmatch(text) is not None for text in names], np.bool_)[which]
+    is_own = has_line & ~np.array([text.startswith(LIBRARIES) for text in names], np.bool_)[which]
+    inner = np.where(part.op_at < 0, part.owner, part.op_at)
+    own, every = (nearest_around(index, inner, frames[fits]) for fits in (is_own, has_line))
+    return np.where(own < 0, every, own)
+
+
+def _largest(part: Frame, key: str) -> list[str]:
+    """Return the texts of a column with most time, the first MAX_SAID."""
+    words: Words = getattr(part, key)
+    time = dict[str, int]()
+    for text, ns in zip(words.tolist(), part.dur.tolist()):
+        if text:
+            time[text] = time.get(text, 0) + ns
+    return sorted(time, key=lambda text: -time[text])[:MAX_SAID]
 
 
 def _row(name: str, count: int, total_ns: int, origin: KernelOrigin) -> dict[str, Any]:

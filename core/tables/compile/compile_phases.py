@@ -16,10 +16,10 @@ from ...base.kineto import HOST_EVENTS
 from ...base.units import format_ns
 from ...index.store import Index
 from ...query.args import argument_values
-from ...query.lookup import category_mask
+from ...query.lookup import category_mask, nearest_around
 from ...trace.devices import rank_of
 from ..frame.schema import Column, TableSchema
-from ..frame.scope import Scope, Slices, nearest_around
+from ..frame.scope import Scope, Slices
 from ..frame.table import Table
 
 REGION = "Torch-Compiled Region"

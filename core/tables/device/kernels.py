@@ -19,7 +19,7 @@ from ...query.groups import Groups, Labels
 from ...query.scan import json_value_text, number_of
 from ...query.views import SliceId
 from ..frame.frame import Frame, FrameGroups, Words
-from ..frame.frame_columns import row_arguments, work_of
+from ..frame.frame_columns import capture_notes, row_arguments, work_of
 from ..frame.kinds import KERNEL_TYPES, kind_table
 from ..frame.metrics import Metric, spread_metrics
 from ..frame.schema import ARG, Column, TableSchema, Unit
@@ -191,6 +191,8 @@ RUNS = 1000
 """How many runs are listed unless --limit says otherwise."""
 COLUMN_OF = {"type": "type_name", "kind": "kind_name"}
 """The columns that rows are made of, where they are not called as what `by` says."""
+OWNED = ("op", "module")
+"""What owns work: of a graph's what a capture says."""
 COLUMNS_BY = ("name", "short", "type", "kind", "op", "module", "annotation")
 NO_TYPE = "other"
 OUTSIDE = "outside the steps"
@@ -241,8 +243,8 @@ def kernels(
     ideal: IdealCycles = NO_CYCLES,
 ) -> Table:
     """Return the device work of a scope by name, short name, stream, type, kind, step, argument (as
-    `arg:KEY`) or by the op, module or annotation that launched it; most time first, with sum and mean of
-    further arguments, and the `ideal` cycles by name. Short names join no two names.
+    `arg:KEY`), by the op or module that owns it, or by the annotation that launched it; most time first, with
+    sum and mean of further arguments, and the `ideal` cycles by name. Short names join no two names.
 
     A step has the work that was launched in it, by window the part of all work that lies in its time on the
     host (steps that overlap share it); what no step has stands apart.
@@ -261,7 +263,11 @@ def kernels(
         shape = replace(shape, asks={**shape.asks, **argument_asks(work, key)})
     more, notes = ideal_asks(work, ideal) if ideal.of_call else ({}, ())
     chief = (*shape.more["chief"], *more)
+    if by in OWNED and bool(work.is_by_capture.any()):
+        of_captures = total(lambda work: np.where(work.is_by_capture, work.dur, 0))
+        shape = replace(shape, asks={**shape.asks, "by_capture_ns": of_captures})
     shape = replace(shape, asks={**shape.asks, **more}, more={**shape.more, "chief": chief})
+    notes = (*notes, *(capture_notes(work) if by in OWNED else ()))
     totals = {"count": len(work), "total_ns": sum_of(work.dur)}
     groups = work.plus(row=_rows_of(work, by)).group("row")
     return shape.of(groups, jump="dur", sort="total_ns", totals=totals, notes=notes)

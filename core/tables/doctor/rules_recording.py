@@ -7,6 +7,7 @@ import numpy as np
 from ...base.arrays import distinct, merge
 from ...base.kineto import RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
+from ...trace.owners import sentence_of
 from ...trace.step_choice import find_steps
 from ..host.host_columns import PROFILER
 from ..rule_threshold import OWN, Limits
@@ -129,6 +130,23 @@ def device_unused(recording: Recording, limits: Limits) -> Diagnosis | None:
         "device (ProfilerActivity.CUDA)"
     )
     return Diagnosis(len(properties), text)
+
+
+@DoctorRule(
+    "graphs-without-owners",
+    "warning",
+    "replays of graphs fit none of the captures beside the trace",
+    "the names and the order of kernels",
+    distorts="tables by op and module: the kernels of these replays have neither",
+)
+def graphs_without_owners(recording: Recording, limits: Limits) -> Diagnosis | None:
+    owners = recording.scope.trace.owners(recording.source)
+    unjoined = owners.unjoined
+    if not unjoined:
+        return Diagnosis(len(owners.problems), "; ".join(owners.problems), severity="note")
+    text = "; ".join(map(sentence_of, unjoined))
+    kernels = recording.slices("first kernel", owners.kernels[owners.is_unjoined])
+    return Diagnosis(sum(one.replays for one in unjoined), "; ".join((text, *owners.problems)), kernels)
 
 
 @DoctorRule(

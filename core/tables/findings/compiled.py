@@ -12,12 +12,11 @@ import numpy as np
 from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_share
 from ...query.groups import Groups
-from ...query.lookup import processes_of
+from ...query.lookup import nearest_around, processes_of
 from ..compile.compile_phases import FUNCTION as FUNCTION_NAME
 from ..compile.compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, Calls, calls, phases, timed
 from ..compile.compile_regions import recompiled_frames
 from ..frame.frame import Frame
-from ..frame.scope import nearest_around
 from ..host.host_columns import ANY_COPY, LOADER
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits

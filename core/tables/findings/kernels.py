@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 
-from ...base.arrays import I64, distinct, merge, sum_of
+from ...base.arrays import I64, AnyArray, distinct, merge, sum_of
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ...index.format import NONE
 from ...query.groups import Groups
-from ...query.lookup import category_mask, promoted_of
+from ...query.lookup import category_mask, nearest_around, promoted_of
 from ..frame.frame import Frame
-from ..frame.scope import nearest_around
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import NO_LAUNCHES, SourceFacts, share
@@ -129,13 +129,17 @@ def same_work(facts: SourceFacts) -> Frame:
     index, positions = facts.index, work.position.astype(np.int64)
     for key in ("grid", "block"):
         work = work.plus(**{key: promoted_of(index, key, positions, -1)})
-    ops = np.maximum(work.op_at, 0)
     for key in ("input_dims", "input_type"):
-        values = promoted_of(index, key, ops, -1)
-        work = work.plus(**{key: np.where(work.op_at >= 0, values, -1)})
-    op = np.where(work.op_at >= 0, index.column("slices.name")[ops], -1).astype(np.int64)
-    keys = ("device_row", "name_number", "grid", "block", "input_dims", "input_type", "op_name")
+        work = work.plus(**{key: work.from_parts(partial(_of_op, key), "owner_row")})
+    op = np.where(work.op_at >= 0, work.op.codes, -1).astype(np.int64)
+    keys = ("device_row", "book", "name_number", "grid", "block", "input_dims", "input_type", "op_name")
     return work.plus(same=work.plus(op_name=op).group(*keys).codes)
+
+
+def _of_op(key: str, part: Frame) -> AnyArray:
+    """Return a promoted argument of the op that owns each row, as its book numbers texts; -1 for none."""
+    values = promoted_of(part.owner_index, key, np.maximum(part.op_at, 0), -1)
+    return np.where(part.op_at >= 0, values, -1)
 
 
 def _in_place(facts: SourceFacts, work: Frame) -> Frame:

@@ -1,6 +1,6 @@
 """Results for whole traces, cached beside the index: steps of all, tables of large ones.
 
-    derived/<name>-<hash of code, sources and clocks>.json
+    derived/<name>-<hash of code, sources, clocks and captures>.json
 
 The files may be deleted at any time. Each is written under another name and then renamed, and begins with a
 checksum of its contents. A result is computed again where its file is missing or damaged, or was written by
@@ -76,7 +76,8 @@ def cache_file(scope: Scope, name: str) -> Path:
 def _cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
     folders = [index.folder for index in trace.indexes]
     offsets = sorted((*key, ns) for key, ns in clocks.offsets.items())
-    text = json.dumps([code_hash(), name, [folder.name for folder in folders], offsets, *more])
+    captures = [one.state for index in trace.indexes if (one := index.graph_folder) is not None]
+    text = json.dumps([code_hash(), name, [folder.name for folder in folders], offsets, captures, *more])
     key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     return folders[0] / DERIVED / f"{name}-{key}.json"
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,10 +60,13 @@ class WorkDevice:
 
 @dataclass(frozen=True)
 class ColumnMakers:
-    """How columns are made; those `of_order` are of all rows, others may be made for chosen rows alone."""
+    """How columns are made; those `of_order` are of all rows, others may be made for chosen rows alone. The
+    positions of those `of_owners` lie in the index of each row's owner, all others in that of its source.
+    """
 
     make: Mapping[str, Callable[[Any], Any]]
     of_order: Container[str]
+    of_owners: Container[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +193,11 @@ class Frame:
     def index(self) -> Index:
         return self.first_device.index
 
+    @property
+    def owner_index(self) -> Index:
+        """The index in which the owners of the rows lie, where these are all of one `owner_row`."""
+        return self.scope.trace.owners(self.source_number).indexes[int(self.book[0])]
+
     @cached_property
     def steps(self) -> StepSpans | None:
         """The steps of the scope's trace, None where there are none."""
@@ -207,20 +216,31 @@ class Frame:
             column[part.rows] = own
         return column
 
-    def names_at(self, numbers_of: Callable[[Frame], AnyArray], label: Callable[[str], str] = str) -> Words:
+    def names_at(
+        self,
+        numbers_of: Callable[[Frame], AnyArray],
+        label: Callable[[str], str] = str,
+        index_of: Callable[[Frame], Index] = attrgetter("index"),
+        by: str = "source",
+    ) -> Words:
         """Return the texts of numbers of the index, each distinct one of a source read and labelled once."""
         texts: list[str] = []
 
         def codes(part: Frame) -> I64:
             rows, numbers = dense(numbers_of(part))
-            texts.extend(label(text) for text in part.index.strings(numbers))
+            texts.extend(label(text) for text in index_of(part).strings(numbers))
             return rows + (len(texts) - len(numbers))
 
-        return Words(self.from_parts(codes), texts)
+        return Words(self.from_parts(codes, by), texts)
 
     def names_of(self, key: str, label: Callable[[str], str] = str) -> Words:
         """Return the names of the slices at positions that a column holds; "" for a negative one."""
-        words = self.names_at(lambda part: part.index.column("slices.name")[getattr(part, key)], label)
+        of_owners = key in self.makers.of_owners
+        index_of = attrgetter("owner_index" if of_owners else "index")
+        by = "owner_row" if of_owners else "source"
+        words = self.names_at(
+            lambda part: index_of(part).column("slices.name")[getattr(part, key)], label, index_of, by
+        )
         return Words(np.where(getattr(self, key) < 0, len(words.texts), words.codes), [*words.texts, ""])
 
     def named(self, pattern: re.Pattern[str] | Pattern, label: Callable[[str], str] = str) -> AnyArray:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, run_starts
-from ...base.kineto import ANNOTATIONS, GROUPS, OPS, STEP, work_of_categories
+from ...base.arrays import I64, AnyArray, distinct, run_starts
+from ...base.kineto import ANNOTATIONS, GROUPS, MODULE, OPS, STEP, work_of_categories
 from ...base.short_names import comparable_name, short_names
 from ...index.flex import IN_NAMES, flex_work, is_flex, numbers_in_names
 from ...index.format import NONE
@@ -17,20 +17,22 @@ from ...index.producers import parts_of_collectives
 from ...index.store import Index
 from ...query.args import argument_values
 from ...query.groups import concatenated, dense
-from ...query.lookup import category_mask, promoted_of
+from ...query.lookup import category_mask, nearest_around, promoted_of
 from ...query.lost import untimed_work
 from ...trace.devices import Device, allocations_of, devices, flex_rank, lane_categories, rank_of
 from .frame import ColumnMakers, Frame, Words, WorkDevice
 from .kinds import kernel_kinds, kernel_types
-from .scope import Scope, nearest_around
+from .scope import Scope
 
-MODULE = "nn.Module: "
-"""How the names of PyTorch's modules begin among Python's frames."""
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
 """(index, names, categories) -> indexes into KERNEL_TYPES; 255 for slices of no type."""
 
 OUTSIDE_ANY, NOT_IN_FILE = "launched outside any {}", "launch not in the file"
 """What launched work that no operator (module, annotation) did, and work whose launch is not known."""
+UNJOINED = "replayed by a graph that no capture fits"
+"""What owns work of a graph that is not joined to the captures that there are."""
+BOOKS = 1 << 20
+"""More books than any source has: it numbers pairs of a source and a book."""
 NEVER = np.iinfo(np.int64).min
 """The `reach` of the first work on its stream."""
 GAP_CLASSES = ("host_wait", "kernel_wait", "other")
@@ -148,6 +150,29 @@ def _launched_in(members: Callable[[Index], I64]) -> Callable[[Frame], AnyArray]
     return lambda work: work.from_parts(of_source)
 
 
+def _owned_in(members: Callable[[Index], I64]) -> Callable[[Frame], AnyArray]:
+    """Make a column of the innermost of some slices in which each row's owner lies, -1 for none."""
+
+    def of_book(part: Frame) -> AnyArray:
+        around, index = np.full(len(part), -1, np.int64), part.owner_index
+        known = np.flatnonzero(part.owner >= 0)
+        around[known] = nearest_around(index, part.owner[known], members(index), itself=True)
+        return around
+
+    return lambda work: work.from_parts(of_book, "owner_row")
+
+
+def _of_owners(key: str, missing: int) -> Callable[[Frame], AnyArray]:
+    """Make a column of what `Owners` says of each row, `missing` for work whose launch nobody looks for."""
+
+    def of_source(part: Frame) -> AnyArray:
+        owners = part.scope.trace.owners(part.source_number)
+        values = getattr(owners, key)
+        return np.append(values, np.array(missing, values.dtype))[owners.rows_of(part.position)]
+
+    return lambda work: work.from_parts(of_source)
+
+
 def _of_categories(categories: Container[str]) -> Callable[[Index], I64]:
     return lambda index: np.flatnonzero(category_mask(index, categories)[index.column("slices.category")])
 
@@ -165,12 +190,21 @@ def _annotations(index: Index) -> I64:
 
 
 def launching(work: Frame, key: str) -> Words:
-    """Return the "op", "module" or "annotation" that launched each row, else whether that is known."""
+    """Return the "op" or "module" that owns each row, or the "annotation" that it was launched in; else
+    whether its launch is known.
+    """
     at = getattr(work, f"{key}_at")
     words = work.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
-    outside, unknown = len(words.texts), len(words.texts) + 1
-    codes = np.where(at >= 0, words.codes, np.where(work.launched >= 0, outside, unknown))
-    return Words(codes, [*words.texts, OUTSIDE_ANY.format(key), NOT_IN_FILE])
+    outside, unknown, unjoined = range(len(words.texts), len(words.texts) + 3)
+    nobody = np.where(work.launched >= 0, np.where(work.is_unjoined, unjoined, outside), unknown)
+    codes = np.where(at >= 0, words.codes, nobody)
+    return Words(codes, [*words.texts, OUTSIDE_ANY.format(key), NOT_IN_FILE, UNJOINED])
+
+
+def capture_notes(work: Frame) -> tuple[str, ...]:
+    """Return what captures say of the work's sources, in sentences, and why not of all that is replayed."""
+    sources = distinct(work.source).tolist()
+    return tuple(note for source in sources for note in work.scope.trace.capture_notes(source))
 
 
 GIVEN = ("position", "start", "end", "name_number", "category", "device_row", "stream")
@@ -202,12 +236,20 @@ COLUMNS: dict[str, Callable[[Frame], Any]] = {
     "call_start": _of_calls(lambda part: part.scope.starts(part.source_number, part.launch)),
     "call_ns": _of_calls(lambda part: part.index.duration(part.launch)),
     "call_end": lambda work: work.call_start + work.call_ns,
-    # the call, else by its External id the operator, that launched it; the innermost operator, module of
-    # PyTorch and annotation (without the steps') in which that lies: positions, -1 for none
+    # the call, else by its External id the operator, that launched it, and the innermost annotation (without
+    # the steps') in which that lies: positions, -1 for none
     "launched": lambda work: work.from_parts(_launched),
-    "op_at": _launched_in(_of_categories(OPS)),
-    "module_at": _launched_in(_named_modules),
     "annotation_at": _launched_in(_annotations),
+    # who owns it (core/trace/owners.py): the same, or of what a graph replays the captured call, which lies
+    # in another book; whether a capture says so, or none fits; numbers of pairs of source and book; the
+    # innermost operator and module of PyTorch in which the owner lies: positions in its book
+    "owner": _of_owners("owner", -1),
+    "book": _of_owners("book", 0),
+    "is_by_capture": _of_owners("by_capture", False),
+    "is_unjoined": _of_owners("is_unjoined", False),
+    "owner_row": lambda work: work.source * BOOKS + work.book,
+    "op_at": _owned_in(_of_categories(OPS)),
+    "module_at": _owned_in(_named_modules),
     "op": lambda work: launching(work, "op"),
     "module": lambda work: launching(work, "module"),
     "annotation": lambda work: launching(work, "annotation"),
@@ -222,7 +264,7 @@ COLUMNS: dict[str, Callable[[Frame], Any]] = {
     "waiting": _waiting,
     "latency": lambda work: work.delay - work.waiting,
 }
-MAKERS = ColumnMakers(COLUMNS, {"reach", "before"})
+MAKERS = ColumnMakers(COLUMNS, {"reach", "before"}, {"op_at", "module_at"})
 
 
 def work_of(scope: Scope) -> Frame:

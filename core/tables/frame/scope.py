@@ -21,11 +21,13 @@ from ...base.errors import Cancelled
 from ...base.kineto import DEVICE_ANNOTATION
 from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ...base.units import format_ns
-from ...index.format import NONE, RowKind
+from ...index.format import RowKind
 from ...index.store import Index
 from ...query.cells import ragged
 from ...query.groups import Groups, dense
 from ...query.lookup import category_mask, lane_offsets, positions_within, starts_of
+from ...query.lookup import nearest_around as nearest_around
+from ...query.lookup import rows_around as rows_around
 
 if TYPE_CHECKING:
     from ...trace import Trace
@@ -96,31 +98,6 @@ class Slices:
         inner = self.around >= 0
         inside = Groups(self.around[inner], len(self)).sums(self.durations[inner])
         return np.asarray(self.durations - inside, np.int64)
-
-
-def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: bool = False) -> I64:
-    """Return for each position its nearest ancestor among the members (ascending), -1 where there is none.
-
-    With `itself` a position that is a member is its own.
-    """
-    above = index.column("slices.parent")
-    nearest = np.full(len(positions), -1, np.int64)
-    if not len(members) or not len(positions):
-        return nearest
-    todo = np.arange(len(positions))
-    current = (positions if itself else above[positions]).astype(np.int64)
-    while len(todo):
-        is_open = current != NONE
-        todo, current = todo[is_open], current[is_open]
-        hit = places_in(members, current) >= 0
-        nearest[todo[hit]] = current[hit]
-        todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
-    return nearest
-
-
-def rows_around(index: Index, positions: AnyArray) -> I64:
-    """Return for each of some slices (ascending) the row of the nearest of them around it, -1 for none."""
-    return places_in(positions, nearest_around(index, positions, positions.astype(np.int64)))
 
 
 CHUNK = 1 << 20

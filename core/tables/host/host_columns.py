@@ -15,7 +15,8 @@ from ...base.short_names import short_name
 from ...index.flex import flex_work, is_flex, round_trips
 from ...index.store import Index
 from ...query.groups import Groups
-from ..frame.scope import Scope, Slices, nearest_around
+from ...query.lookup import nearest_around
+from ..frame.scope import Scope, Slices
 from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 
 LONG_NAME = 80

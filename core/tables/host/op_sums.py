@@ -15,18 +15,19 @@ import numpy.typing as npt
 
 from ...base.arrays import I64, AnyArray, add_at, added_upwards, sums_between
 from ...base.errors import UsageError
-from ...base.kineto import WORK
+from ...base.kineto import MODULE, WORK
 from ...base.numbers import whole_number
 from ...index.flex import flex_work, is_flex
 from ...index.format import NONE
 from ...index.store import Index
 from ...query.groups import Groups, concatenated
 from ...query.launches import Launches
-from ...query.lookup import category_mask, promoted_of
+from ...query.lookup import category_mask, nearest_around, promoted_of
+from ...trace.owners import OWN
 from ..frame.frame import Frame
-from ..frame.frame_columns import MODULE, NEVER, work_of
+from ..frame.frame_columns import NEVER, work_of
 from ..frame.kinds import SYNC_CATEGORIES
-from ..frame.scope import NO_WORK, Scope, nearest_around
+from ..frame.scope import NO_WORK, Scope
 from .allocations import HOST_TYPES, memory_records
 from .op_events import ANNOTATION, I32, OP, PYTHON, OpEvents, climbed, frames_of, joined
 
@@ -95,26 +96,32 @@ def work_positions(index: Index) -> I64:
     return np.flatnonzero(mask[index.column("slices.category")]).astype(np.int64)
 
 
-def op_device_times(events: OpEvents, launches: Launches, work: I64) -> tuple[I64, I64]:
+def op_device_times(events: OpEvents, launches: Launches, work: I64, by_capture: AnyArray) -> tuple[I64, I64]:
     """Return (device total, self device) in ns per event: of what it and its children launched.
 
-    Work belongs to the op of its External id, else to the innermost op or annotation around its launch.
+    Work belongs to the op of its External id, else to the innermost op or annotation around its launch. Work
+    whose owner is known `by_capture` (bool) is in the total of what replayed its graph, and in no self time.
     """
-    alive, parent = events.merged
-    own = np.zeros(len(events), np.int64)
+    parent = events.merged[1]
     target = ops_of(events, launches, work)
     known = np.flatnonzero(target >= 0)
-    at, ns = target[known], events.index.duration(work[known])
-    lost = ~alive[at]
-    at[lost] = parent[at[lost]]
-    add_at(own, at, ns)
-    return added_upwards(own, parent), own
+    at, ns = staying(events, target[known]), events.index.duration(work[known])
+    total, own = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
+    add_at(total, at, ns)
+    add_at(own, at, np.where(by_capture[known], 0, ns))
+    return added_upwards(total, parent), own
 
 
-def work_in(scope: Scope, source: int, members: I64) -> tuple[Frame, I64]:
-    """Return (the device work of a source that counts in a scope, the innermost of some slices, ascending, in
-    which each was launched, -1 for none). In a range that work counts which is launched in it, or, where its
-    launch is not known, begins in it; all counts whole.
+def staying(events: OpEvents, at: I64) -> I64:
+    """Return events, those that are merged into their parents as these; -1 stays."""
+    alive, parent = events.merged
+    return np.append(np.where(alive, np.arange(len(events)), parent), -1)[at]
+
+
+def work_in(scope: Scope, source: int, members: I64, book: int = OWN) -> tuple[Frame, I64]:
+    """Return (the device work of a source that counts in a scope, the innermost of some slices of a book of
+    its owners, ascending, in which the owner of each lies, -1 for none). In a range that work counts which is
+    launched in it, or, where its launch is not known, begins in it; all counts whole.
     """
     work = work_of(replace(scope, source=source, range=None, where=None, lanes=None, work=None))
     if scope.work is not None:
@@ -122,9 +129,9 @@ def work_in(scope: Scope, source: int, members: I64) -> tuple[Frame, I64]:
     elif scope.range is not None:
         begins = scope.starts(source, np.where(work.launched < 0, work.position, work.launched))
         work = work[(begins >= scope.range[0]) & (begins < scope.range[1])]
-    known, around = np.flatnonzero(work.launched >= 0), np.full(len(work), -1, np.int64)
-    index = scope.trace.indexes[source]
-    around[known] = nearest_around(index, work.launched[known], members, itself=True)
+    known = np.flatnonzero((work.owner >= 0) & (work.book == book))
+    around, index = np.full(len(work), -1, np.int64), scope.trace.owners(source).indexes[book]
+    around[known] = nearest_around(index, work.owner[known], members, itself=True)
     return work, around
 
 
@@ -185,12 +192,20 @@ def ops_of(events: OpEvents, launches: Launches, work: I64) -> I64:
         return result
     calls = launches.calls_of(work[rest])
     rest, calls = rest[calls >= 0], calls[calls >= 0]
-    own = events.external_ids(calls)
-    by_id = joined(ids, ops, np.where(own == promoted_of(index, "correlation", calls), 0, own))
-    # Where launches name their ops, one that names none was launched by none.
-    named = (events.calls[1] >= 0).any()
-    result[rest] = by_id if named else np.where(by_id >= 0, by_id, _around(events, calls))
+    result[rest] = ops_of_calls(events, calls)
     return result
+
+
+def ops_of_calls(events: OpEvents, calls: I64) -> I64:
+    """Return the event number of the op that each call belongs to, -1 for none: that of its External id; in
+    files whose calls have none, the innermost around it.
+    """
+    ops, ids = events.ids
+    own = events.external_ids(calls)
+    by_id = joined(ids, ops, np.where(own == promoted_of(events.index, "correlation", calls), 0, own))
+    # Where calls name their ops, one that names none was made by none.
+    named = (events.calls[1] >= 0).any()
+    return by_id if named else np.where(by_id >= 0, by_id, _around(events, calls))
 
 
 def _around(events: OpEvents, positions: I64) -> I64:

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...base.arrays import I64, AnyArray, add_at, means_of, sum_of
+from ...base.arrays import I64, AnyArray, add_at, added_upwards, distinct, greatest_upwards, means_of, sum_of
 from ...base.errors import UsageError
 from ...base.kineto import DEVICE_ANNOTATION, MEMORY_RECORD, WORK
 from ...query.groups import Groups, concatenated, dense
-from ...query.lookup import category_mask
+from ...query.lookup import category_mask, nearest_around
+from ...trace import Trace
 from ...trace.devices import device_word
 from ..frame.cached import cached_table
+from ..frame.frame import Frame
 from ..frame.kinds import SYNC_CATEGORIES
 from ..frame.metrics import Metric
 from ..frame.schema import Column, TableSchema
@@ -28,7 +32,7 @@ from ..frame.scope import Scope
 from ..frame.table import Table, Tables, Value
 from ..frame.table_rows import Values
 from ..steps.attribution import by_step
-from .op_events import ANNOTATION, OP, name_keys, op_events, positions_of
+from .op_events import ANNOTATION, OP, OpEvents, name_keys, op_events, positions_of
 from .op_sums import (
     ANYWHERE,
     NO_GROUPING,
@@ -37,7 +41,9 @@ from .op_sums import (
     grouped,
     memory_of,
     op_device_times,
+    ops_of_calls,
     parse_grouping,
+    staying,
     work_in,
     work_positions,
 )
@@ -74,8 +80,16 @@ DEVICE_SORT = re.compile(r"^(self_)?(?!cpu_|self_)[a-z0-9]+(?=_(time|memory))")
 """How a key of a device begins, by whatever name it goes: self_cuda_time_total, npu_time."""
 
 
-_Key = tuple[str, bool, bool, str]
-"""Name, whether an annotation, whether on the device, text of the grouping."""
+class _Key(NamedTuple):
+    """What makes a row. `by_capture`: it did not run in the trace, but a graph that was captured from it."""
+
+    name: str
+    annotation: bool
+    on_device: bool
+    text: str  # of the grouping
+    by_capture: bool = False
+
+
 _Columns = dict[str, I64]
 """COUNTED of some rows: their calls, their first and their longest event, and what is summed."""
 
@@ -166,7 +180,11 @@ def _host_rows(
         start, end = start + offsets[events.lane], end + offsets[events.lane]
     total = _cut(scope, end) - _cut(scope, start)
     scope.check()
-    device_total, device_self = op_device_times(events, scope.trace.launches(source), work_positions(index))
+    positions = work_positions(index)
+    owners = scope.trace.owners(source)
+    by_capture = np.append(owners.by_capture, False)[owners.rows_of(positions)]
+    launches = scope.trace.launches(source)
+    device_total, device_self = op_device_times(events, launches, positions, by_capture)
     scope.check()
     shift = int(offsets[events.lane[0]]) if len(events) else 0
     low, high = scope.range if scope.range is not None else ANYWHERE
@@ -179,8 +197,8 @@ def _host_rows(
     own = [_without_children(values, parent, alive) for values in (total, host_bytes, device_bytes)]
     scope.check()
     work, around = work_in(scope, source, events.positions[events.kind == OP])
-    staying = np.append(np.where(alive, np.arange(len(events)), parent), -1)
-    linked = LinkedWork(work, staying[np.where(around < 0, -1, events.where[around])], parent)
+    nodes = staying(events, np.where(around < 0, -1, events.where[around]).astype(np.int64))
+    linked = LinkedWork(work, nodes, parent)
     sums = [total, own[0], device_total, device_self, host_bytes, own[1], device_bytes, own[2], linked.own_ns]
     annotation = events.kind == ANNOTATION
     extra, texts = grouped(events, by) if by.by else (np.zeros(len(events), np.int64), [""])
@@ -198,18 +216,92 @@ def _host_rows(
     counted = len(codes) - int(left_out in codes[-1:])
     pairs = (divmod(number, len(events.names)) for number in (codes[:counted] // 2).tolist())
     is_note = (codes[:counted] % 2 > 0).tolist()
-    keys: list[_Key] = [(events.names[at], note, False, texts[of]) for (of, at), note in zip(pairs, is_note)]
+    keys = [_Key(events.names[at], note, False, texts[of]) for (of, at), note in zip(pairs, is_note)]
     parts.append((keys, {key: values[:counted] for key, values in columns.items()}))
     outside = np.flatnonzero(memory.outside(events.start, events.end))
     if len(outside) and scope.where is None:
         first = int(memory.times[outside[0]]) + shift
         inside = [sum_of(memory.host[outside])] * 2 + [sum_of(memory.device[outside])] * 2
         row = (len(outside), first, first, 0, -1, source, NO_SLICE, *[0] * len(SUMS), *inside, 0, 0)
-        key = (MEMORY_RECORD, False, False, "[]" if by.by == "shape" else "")
+        key = _Key(MEMORY_RECORD, False, False, "[]" if by.by == "shape" else "")
         parts.append(([key], {name: np.array([value], np.int64) for name, value in zip(COUNTED, row)}))
-    is_known = work.launched >= 0
-    rest = (around < 0) & is_known, ~is_known
+    is_known, is_owned = work.launched >= 0, around >= 0
+    for book in distinct(work.book[work.is_by_capture]).tolist():
+        captured = CapturedOps.of(scope, source, by, work, book)
+        is_owned[captured.rows] |= captured.is_owned
+        parts.append(captured.table_rows(source, by))
+    notes += scope.trace.capture_notes(source)
+    rest = ~is_owned & is_known, ~is_known
     return np.array([sum_of(work.full_ns[rows]) for rows in rest], np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class CapturedOps:
+    """The host events of a capture, and the device work of graphs that replayed what they launched."""
+
+    events: OpEvents
+    work: Frame
+    rows: I64  # of the work that has its owner in the capture
+    targets: I64  # the event that owns each of these, by the rules of op_device_times; -1 for none
+    nodes: I64  # the innermost operator around the owner of each
+    source: int
+
+    @classmethod
+    def of(cls, scope: Scope, source: int, by: Grouping, work: Frame, book: int) -> CapturedOps:
+        capture = Trace((scope.trace.owners(source).indexes[book],))
+        events = op_events(Scope(capture, cancelled=scope.cancelled), 0, by.no_frames)
+        rows = np.flatnonzero(work.book == book)
+        ops = events.positions[events.kind == OP]
+        around = nearest_around(events.index, work.owner[rows], ops, itself=True)
+        nodes = np.where(around < 0, -1, events.where[around]).astype(np.int64)
+        targets = ops_of_calls(events, work.owner[rows])
+        return cls(events, work, rows, staying(events, targets), staying(events, nodes), source)
+
+    @property
+    def is_owned(self) -> AnyArray:
+        """Which of the rows have an operator that owns them; bool."""
+        return self.nodes >= 0
+
+    def table_rows(self, source: int, by: Grouping) -> tuple[list[_Key], _Columns]:
+        """Return the rows of what owns device work: calls are replays, the host spent no time on them. They
+        lead to the first work that they own, and stand where it began.
+        """
+        events, work = self.events, self.work[self.rows]
+        alive, parent = events.merged
+        known, ns = np.flatnonzero(self.targets >= 0), work.full_ns
+        own, replays, first = (np.zeros(len(events), np.int64) for _ in range(3))
+        add_at(own, self.targets[known], ns[known])
+        _, at, counts = np.unique(work.owner, return_index=True, return_counts=True)
+        for of in (self.targets, self.nodes):
+            np.maximum.at(replays, of[at][of[at] >= 0], counts[of[at] >= 0])
+        order = np.argsort(work.start, kind="stable")
+        latest = np.empty(len(work), np.int64)
+        latest[order] = np.arange(len(work), 0, -1)  # of what begins first it is the greatest
+        for of in (self.targets, self.nodes):
+            np.maximum.at(first, of[of >= 0], latest[of >= 0])
+        replays, first = greatest_upwards(replays, parent), greatest_upwards(first, parent)
+        total, linked = added_upwards(own, parent), LinkedWork(work, self.nodes, parent)
+        is_owning = alive & ((total > 0) | (linked.total_ns > 0))
+        owning = np.flatnonzero(is_owning)
+        extra, texts = grouped(events, by) if by.by else (np.zeros(len(events), np.int64), [""])
+        code = (extra * len(events.names) + events.key) * 2 + (events.kind == ANNOTATION)
+        row = order[len(work) - first[owning]]
+        begin, index = work.start[row], work.index
+        sums = [NOTHING, NOTHING, total[owning], own[owning], *[NOTHING] * 4, linked.own_ns[owning]]
+        codes, columns = _summed(
+            source, work.position[row].astype(np.int64), index.column("slices.ordinal"), code[owning],
+            (begin, begin + work.full_ns[row], total[owning]), sums,
+        )  # fmt: skip
+        columns["calls"] = Groups(np.searchsorted(codes, code[owning]), len(codes)).sums(replays[owning])
+        busy = linked.busy_ns(np.where(is_owning, np.searchsorted(codes, code), len(codes)), len(codes) + 1)
+        columns[LINKED[1]] = busy[:-1]
+        pairs = (divmod(number, len(events.names)) for number in (codes // 2).tolist())
+        is_note = (codes % 2 > 0).tolist()
+        keys = [
+            _Key(events.names[at], note, False, texts[of], by_capture=True)
+            for (of, at), note in zip(pairs, is_note)
+        ]
+        return keys, columns
 
 
 def _device_rows(scope: Scope, source: int) -> Iterator[tuple[list[_Key], _Columns]]:
@@ -230,7 +322,7 @@ def _device_rows(scope: Scope, source: int) -> Iterator[tuple[list[_Key], _Colum
     ordinal = index.column("slices.ordinal")
     code = key.astype(np.int64) * 2 + annotation
     codes, columns = _summed(source, positions, ordinal, code, (start, end, total), sums)
-    yield [(names[number // 2], bool(number % 2), True, "") for number in codes.tolist()], columns
+    yield [_Key(names[number // 2], bool(number % 2), True, "") for number in codes.tolist()], columns
 
 
 def _cut(scope: Scope, times: I64) -> I64:
@@ -299,10 +391,10 @@ def _table(
 ) -> Table:
     """Return the rows by first appearance, with the columns that the trace has something for."""
     word = device_word(scope.trace)
-    on_device = np.array([key[2] for key in keys], np.bool_)
-    annotation = np.array([key[1] for key in keys], np.bool_)
+    on_device = np.array([key.on_device for key in keys], np.bool_)
+    annotation = np.array([key.annotation for key in keys], np.bool_)
     positions, sources = rows.pop("position"), rows.pop("source")
-    data: dict[str, Values] = {"name": [key[0] for key in keys], **rows}
+    data: dict[str, Values] = {"name": [key.name for key in keys], **rows}
     device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
     for average, total in AVERAGES.items():
         data[average] = means_of(np.asarray(data[total]), np.asarray(data["calls"]))
@@ -313,9 +405,13 @@ def _table(
         key, title = by.column
         identity.append(key)
         columns.append(Column(key, title, "text"))
-        data[key] = [key[3] for key in keys]
+        data[key] = [one.text for one in keys]
         if by.by == "stack" and not any(data[key]):
             notes.append("the trace holds no call stacks (PyTorch writes them with verbose=True only)")
+    if any(one.by_capture for one in keys):
+        identity.append("by_capture")
+        columns.append(Column("by_capture", "By capture", "number"))
+        data["by_capture"] = np.array([one.by_capture for one in keys], np.bool_)
     says_memory = any(index.envelope.get("profile_memory") for index in scope.trace.indexes)
     has_memory = says_memory or any(np.any(data[key]) for key in MEMORY_SUMS)
     device = np.asarray(data["self_device_ns"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, distinct
+from ...base.arrays import I64, AnyArray, distinct, places_in
 from ...base.errors import Cancelled, UsageError
 from ...base.kineto import SliceKind
 from ...base.progress import CancelledCallback, never
@@ -23,16 +23,18 @@ from ...index.store import Index
 from ...query.groups import Labels, concatenated
 from ...query.hits import Hits
 from ...query.lanes import slice_kind_codes
-from ...query.lookup import rows_of, starts_of
+from ...query.lookup import rows_around, rows_of, starts_of, with_ancestors
 from ...query.views import Lane, plain
+from ...trace.captured_graphs import captured_stack
 from ...trace.hit_search import hits_at
+from ..frame.frame import Frame
 from ..frame.frame_columns import work_of
 from ..frame.schema import Column, TableSchema
-from ..frame.scope import Scope, rows_around
+from ..frame.scope import Scope
 from ..frame.table import Table
 from ..frame.table_rows import Values
 from ..steps.attribution import WorkBySteps, steps_of_slices
-from .tree import ROOT, UNKNOWN_LAUNCH, TreeRoots, name_in_tree, slices_by_lane, with_ancestors
+from .tree import ROOT, UNKNOWN_LAUNCH, TreeRoots, name_in_tree, slices_by_lane
 
 if TYPE_CHECKING:
     from ...trace import Trace
@@ -330,11 +332,58 @@ def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], fro
     fits = own == chain_codes[0]
     if UNKNOWN_LAUNCH in chain:
         return [work[fits & ~is_known]]
-    stack = with_ancestors(index, distinct(launches[is_known]))
-    around = rows_around(index, stack)
-    codes, chain_codes = _codes(index, stack, chain)
     if len(chain) == 1 and from_bottom:
         return [work[fits]]
-    below = stack[_chained(codes, around, chain_codes[1:], from_bottom)] if len(chain) > 1 else work[:0]
-    parts = [work[fits & is_known & np.isin(launches, below)]]
-    return parts if from_bottom else [*parts, stack[_chained(codes, around, chain_codes, False)]]
+    stacks = _Stacks.of(rows)
+    chain_codes = [stacks.labels.get(name, ROOT) for name in chain]
+    below = (
+        _chained(stacks.codes, stacks.around, chain_codes[1:], from_bottom) if len(chain) > 1 else work[:0]
+    )
+    parts = [work[fits & is_known & np.isin(stacks.node, below)]]
+    if from_bottom:
+        return parts
+    called_so = _chained(stacks.codes, stacks.around, chain_codes, False)
+    is_captured = called_so >= len(stacks.host)
+    return [*parts, stacks.host[called_so[~is_captured]], work[stacks.lie_in(called_so[is_captured])]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacks:
+    """The stacks in which device work was launched, those of a graph's below its launch, as a tree by launch
+    has them: `codes` are names in `labels`, `around` the entry around each, ROOT for none.
+    """
+
+    labels: Labels
+    codes: I64
+    around: I64
+    host: I64  # positions of the first entries; the others lie in captures
+    node: I64  # the entry of each piece of work's owner, ROOT where its launch is not known
+
+    @classmethod
+    def of(cls, rows: Frame) -> _Stacks:
+        labels, launches = Labels(), rows.launched
+        host = with_ancestors(rows.index, distinct(launches[launches >= 0]))
+        codes, around = [labels.of_slices(rows.index, host, name_in_tree)], [rows_around(rows.index, host)]
+        node, size = places_in(host, launches), len(host)
+        for book in distinct(rows.book[rows.is_by_capture]).tolist():
+            own = np.flatnonzero(rows.book == book)
+            index, owners = rows[own].owner_index, rows.owner[own]
+            for launch in distinct(node[own]).tolist():
+                here = node[own] == launch
+                stack = captured_stack(index, distinct(owners[here]))
+                inside = rows_around(index, stack)
+                codes.append(labels.of_slices(index, stack, name_in_tree))
+                around.append(np.where(inside < 0, launch, inside + size))
+                node[own[here]] = np.searchsorted(stack, owners[here]) + size
+                size += len(stack)
+        return cls(labels, np.concatenate(codes), np.concatenate(around), host, node)
+
+    def lie_in(self, entries: I64) -> AnyArray:
+        """Tell of each piece of work whether its owner is one of these entries or lies in one; bool."""
+        is_one = np.zeros(len(self.codes) + 1, np.bool_)
+        is_one[entries] = True
+        inside, cursor = np.zeros(len(self.node), np.bool_), self.node
+        while (cursor >= 0).any():
+            inside |= is_one[cursor]
+            cursor = np.append(self.around, ROOT)[cursor]
+        return inside

@@ -12,7 +12,8 @@ its total likewise; a name that lies in itself counts once, by its outermost sli
 
 By launch a tree holds what device work was launched by: the host's stack at the launch call, then the name of
 the work, whose whole time counts for all above it. The calls of a node of the host are those that launched
-something.
+something. Below the launch of a graph stands, where a capture says it, the stack in which the work was
+launched into the graph: its calls are replays.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, add_at, added_upwards, distinct, sum_of
+from ...base.arrays import I64, AnyArray, add_at, added_upwards, distinct, greatest_upwards, sum_of
 from ...base.kineto import STEP
 from ...base.safe_text import safe
-from ...index.format import NONE, LaneRole
+from ...index.format import LaneRole
 from ...query.groups import Groups, Labels, concatenated
+from ...query.lookup import rows_around, with_ancestors
+from ...trace.captured_graphs import captured_stack
 from ..frame.frame import Frame
 from ..frame.frame_columns import work_of
 from ..frame.schema import Column, TableSchema
-from ..frame.scope import Chunk, Scope, rows_around
+from ..frame.scope import Chunk, Scope
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 
@@ -477,6 +480,9 @@ def _add_launched(builder: TreeBuilder, work: Frame) -> None:
     above[is_known] = nodes[calls]
     if not is_known.all():
         above[~is_known] = builder.node(ROOT, int(builder.labels.codes([UNKNOWN_LAUNCH])[0]))
+    for book in distinct(work.book[work.is_by_capture]).tolist():
+        rows = np.flatnonzero(work.book == book)
+        above[rows] = _captured_nodes(builder, work[rows], above[rows])
     leaves = _nodes_of(builder, above, builder.labels.of_slices(index, positions, name_in_tree))
     builder.add(leaves, durations, durations, np.ones(len(positions), np.int64), positions, source)
 
@@ -491,13 +497,25 @@ def _add_launched(builder: TreeBuilder, work: Frame) -> None:
         builder.add(above[~is_known], durations[~is_known], zero, zero, positions[~is_known], source)
 
 
-def with_ancestors(index: Index, positions: I64) -> I64:
-    """Return positions with those of all slices around them, ascending."""
-    parents = index.column("slices.parent")
-    members = [positions]
-    current = positions
-    while len(current):
-        above = parents[current].astype(np.int64)
-        current = distinct(above[above != NONE])
-        members.append(current)
-    return distinct(np.concatenate(members))
+def _captured_nodes(builder: TreeBuilder, work: Frame, launches: I64) -> I64:
+    """Add the stacks of a capture in which work was launched into graphs, below the nodes that launched
+    these; return the node of each captured launch.
+    """
+    index, nodes = work.owner_index, np.empty(len(work), np.int64)
+    for launch in distinct(launches).tolist():
+        rows = np.flatnonzero(launches == launch)
+        owners, durations, own = work.owner[rows], work.dur[rows], work.position[rows].astype(np.int64)
+        stack = captured_stack(index, distinct(owners))
+        around = rows_around(index, stack)
+        paths = paths_of(builder, builder.labels.of_slices(index, stack, name_in_tree), around, launch)
+        calls = np.searchsorted(stack, owners)
+        nodes[rows] = paths[calls]
+        spent, longest = np.zeros(len(stack), np.int64), np.zeros(len(stack), np.int64)
+        add_at(spent, calls, durations)
+        order = np.argsort(durations, kind="stable")
+        longest[calls[order]] = np.arange(1, len(rows) + 1)  # the place in the order, from 1
+        longest = greatest_upwards(longest, around)
+        replays = greatest_upwards(np.bincount(calls, minlength=len(stack)).astype(np.int64), around)
+        spent, nothing = added_upwards(spent, around), np.zeros(len(stack), np.int64)
+        builder.add(paths, spent, nothing, replays, own[order[longest - 1]], work.source_number)
+    return nodes

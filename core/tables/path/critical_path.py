@@ -29,11 +29,11 @@ from ...base.errors import UsageError
 from ...base.kineto import OPS, STEP
 from ...base.short_names import short_names
 from ...query.groups import Groups, Labels, dense
-from ...query.lookup import category_mask
+from ...query.lookup import category_mask, nearest_around
 from ..frame.frame_columns import NEVER
 from ..frame.metrics import ratio
 from ..frame.schema import Column, TableSchema
-from ..frame.scope import Scope, nearest_around
+from ..frame.scope import Scope
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 from ..host.op_events import ANNOTATION, PYTHON, host_kinds

@@ -16,9 +16,8 @@ from ...base.numbers import whole_number
 from ...index.flex import BYTES, is_flex, sync_groups
 from ...index.format import NONE
 from ...index.store import Index
-from ...query.lookup import category_mask, lanes_of, promoted_of
+from ...query.lookup import category_mask, lanes_of, nearest_around, promoted_of
 from ...trace.collectives import COLLECTIVE_CALL, collective_word, world_size
-from ..frame.scope import nearest_around
 from ..frame.table_rows import Values
 from .skew import Skew
 
