@@ -229,6 +229,10 @@ class EnvelopeReader:
         """Pass over closing brackets; tell whether one of them is the object's own. They are not where a key
         follows them: behind what broke they may belong to that, or one is too many.
         """
+        # In `{"a": {"b": 1}}, "c": 2, "traceEvents": [` the second brace would end the object, and the events
+        # with it. But a key follows: one bracket is too many, and reading goes on at "c", loosely. From then
+        # on only what stands at the end of a document closes it: brackets behind which comes the end of the
+        # text, or a new line and a bracket, as in `}}\n{"traceEvents": [`.
         window = self._window
         if self._of_event and not self._loose:
             window.at += 1
@@ -525,6 +529,11 @@ class EnvelopeReader:
 
     def _resync(self, start: int, why: str = "", key: str = "") -> bool:
         """Go to the next text that looks like a key; False if there is none."""
+        # Of `"host": "a"b", "rank": 3` the value ends behind `"a"`, where no comma stands: it is no JSON.
+        # Looked for is what a key looks like behind a comma, from the colon of the broken key on, as the
+        # quote that nobody escaped may have hidden it: `, "rank":`. What stands before that is the value
+        # meant, a"b. Writers that put each key into a line are held to that: commas in a value have no line
+        # before them.
         window = self._window
         if why:
             self.problems.append(Problem("broken envelope", 1, start, why))

@@ -25,6 +25,11 @@ from ..query.steps import STEP_NAME, steps_of
 if TYPE_CHECKING:
     from . import Trace
 
+# Names as engines write them, and what is read off them:
+#   granite.iteration.3.decode.7               label 3.decode.7, group decode
+#   execute_context_2(8)_generation_0(0)       context 2, tokens 0: two prompts are read, nothing is generated
+#   execute_new_32_context_0_generation_32(8)  context 0, tokens 32: a token is generated for each of 32
+#   step[DECODE bs=32]                         label DECODE bs=32, group DECODE, bs 32
 _GRANITE = r"granite\.iteration\.(?P<label>\d+\.(?P<group>prefill|decode)\.\d+)"
 _VLLM = r"(?P<label>execute_.*context_(?P<context>\d+).*generation_(?P<tokens>\d+).*)"
 _SGLANG = r"step\[(?P<label>(?P<group>\w+)(?:.*?\bbs=(?P<bs>\d+))?.*)\]"
@@ -54,6 +59,9 @@ PAUSE_TIMES, ALIKE = 2.5, 0.9
 """Pauses between bursts are at least so many times the median one, and bursts at least so alike by size."""
 BURSTS = "bursts of "
 NUMBERS = re.compile(r"\d+")
+# "gc (dynamo_timed)", "compile_file_data: compile_id=0/0", "x_data: a=1, compile_id=0/0". The group in (?>…)
+# is not gone back into: the first "_data: " of a name is tried alone, or a long name with many would take its
+# square.
 COMPILING = re.compile(r"\(dynamo_timed\)$|_data: compile_id=|^(?>(?s:.*?)_data: ).*, compile_id=")
 """Names of torch.compile's own phases: they repeat, but are no iterations."""
 COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)(?:\d+|N)")

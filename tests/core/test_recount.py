@@ -88,7 +88,7 @@ def written(folder: Path, events: Sequence[Any] | str | bytes, **envelope: Any) 
 
 
 @for_files("path", traces())
-@BACKENDS
+@pytest.mark.parametrize("backend", ["yajl2_c", pytest.param("python", marks=pytest.mark.slow)])
 def test_samples_are_equal(path: Path, backend: str, tmp_path: Path) -> None:
     """Every recording of the project is equal to its index, whichever parser reads it."""
     source = open_source(path)
@@ -149,6 +149,7 @@ def test_every_phase_is_equal(seed: int, backend: str, tmp_path: Path) -> None:
 FORMS = [form for form in forms(40) if form.form]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @BACKENDS
 def test_every_form_is_equal(form: Any, backend: str, tmp_path: Path) -> None:
@@ -260,6 +261,7 @@ def test_odd_events_are_equal(name: str, backend: str, tmp_path: Path) -> None:
         assert result.difference is None and result.stop is None, result.text
 
 
+@pytest.mark.slow
 def test_events_that_are_too_large_are_equal(tmp_path: Path) -> None:
     """Of an event that is not read whole the index has notes in place of long texts."""
     large = {"args": {"text": "x" * (17 << 20)}}

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
+# A terminal works through what it gets in its order, so that its answer to any question tells that all before
+# it is drawn, also through ssh, where a write returns long before. Where the cursor stands every
+# terminal since the VT100 says: to `CSI 6 n` it answers `CSI 12 ; 1 R` (Device Status Report in
+# https://invisible-island.net/xterm/ctlseqs/ctlseqs.html). Nobody looks at the numbers.
 QUESTION: Final = "\x1b[6n"
 """Asks the terminal where its cursor is: it answers once it has drawn all that came before."""
 OTHER_SCREEN: Final = "\x1b[?1049h"
@@ -44,6 +48,8 @@ PIECE: Final = 4096
 TAKEN_WITHIN_S: Final = 3.0
 """So long the end waits for a terminal that takes nothing; then it discards the frames that wait."""
 LOOK_AT_WRITES_S: Final = 0.001
+# CAN gives up a sequence that is half sent, as `CSI 38;2;1` of a colour; then no colour, and no frame that is
+# held back until it is whole (synchronized output, mode 2026).
 INTERRUPTED: Final = "\x18\x1b[0m\x1b[?2026l"
 """Ends a sequence and a frame that were cut off."""
 MAX_UNWRITTEN: Final = 10

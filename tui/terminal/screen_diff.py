@@ -351,6 +351,11 @@ def _shortest_order(cells: np.ndarray, lengths: np.ndarray, ranks: np.ndarray, c
     """Return the order in which to write pieces: line by line, from left to right; then, of the lines where
     that takes fewer bytes, all pieces of a colour before those of the next one.
     """
+    # Six letters in two colours by turns, a blank between any two, cost six changes of colour from left to
+    # right. One colour after the other costs two, and a way back to the begin of the line for each: 108 bytes
+    # against 52, so the order is 0 2 4, then 1 3 5. Where they touch, each way over another letter is a move
+    # that was not there before: 4 bytes for each of the five. Of two letters in two colours nothing would be
+    # saved. A colour that stands on several such lines is changed to once for all of them: `shares`.
     lines = cells // columns
     changes, joined = _differing(ranks), np.zeros(len(cells), np.bool_)
     same_line = lines[1:] == lines[:-1]

@@ -194,6 +194,10 @@ class RuntimeCalls:
         """Return the same without records: what a thread launches next after a call to wait for an event
         waits for what ended last before it on another stream, of work launched before the call.
         """
+        # A thread calls cudaStreamWaitEvent at 10 and then launches B on stream 2. On stream 1 runs A,
+        # launched at 3, until 20, where B begins: B waits for A, whichever event was named, as nothing else
+        # ended there last. If A had been launched at 12 only, the call could not have meant it, and B waits
+        # for nothing.
         calls, work = self.named(WAIT_EVENT), table.work
         after = -self.starts[calls] - 1
         rows = latest(table.thread, -table.launched, table.ids, self.threads[calls], after)
