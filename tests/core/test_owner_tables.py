@@ -10,6 +10,7 @@ import pytest
 from tests.events import Event, complete, write_events
 from tests.graph_pairs import HOST, MODEL, Kernel, capture_events, replay_events, swapped, write_pair
 from tracelane.core.tables.compile.compile import analyse_source
+from tracelane.core.tables.device.efficiency import efficiency
 from tracelane.core.tables.device.kernels import kernels
 from tracelane.core.tables.doctor.doctor import analyse_doctor
 from tracelane.core.tables.frame.frame_columns import UNJOINED, work_of
@@ -115,6 +116,16 @@ def test_the_tree_by_launch_goes_on_below_the_replay(tmp_path: Path) -> None:
     assert paths[leaf[:3]]["calls"] == REPLAYS
     assert paths[leaf[:-1]]["calls"] == REPLAYS
     assert table.totals["self_ns"] == (len(MODEL) * REPLAYS + 1) * KERNEL_NS
+
+
+def test_efficiency_counts_each_replay_as_a_call(tmp_path: Path) -> None:
+    """An op with a model is called once more by each replay, with the shapes that were captured."""
+    table = efficiency(Scope(pair(tmp_path)))
+    (row,) = [row for row in table.rows() if row["name"] == "aten::mm" and row["shapes"]]
+    assert (row["count"], row["kernel_ns"]) == (3 * REPLAYS, 3 * REPLAYS * KERNEL_NS)
+    assert row["flops"] == 2 * 32 * 64 * 64
+    at = [one["name"] for one in table.rows()].index("aten::mm")
+    assert table.jump(at) is not None
 
 
 def test_source_says_the_line_that_was_captured(tmp_path: Path) -> None:

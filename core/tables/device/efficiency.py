@@ -23,12 +23,13 @@ from ...base.safe_text import safe
 from ...base.units import format_ns, format_share
 from ...index.store import Index
 from ...query.args import argument_values
-from ...query.groups import Groups
-from ...query.lookup import promoted_of
+from ...query.groups import Groups, concatenated
+from ...query.lookup import promoted_of, rows_around
+from ...trace.owners import OWN
 from ..frame.frame import Frame
 from ..frame.metrics import ratio
 from ..frame.schema import Column, TableSchema
-from ..frame.scope import Scope, rows_around
+from ..frame.scope import Scope
 from ..frame.table import Table, Tables
 from ..host.op_sums import LinkedWork, work_in
 from .op_costs import ELEMENTWISE, MATRIX, MODELS, TYPES, VECTOR, Call, Cost, cost_of
@@ -78,11 +79,13 @@ class OpKey(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ModelledCalls:
-    """The calls of a source's operators that have a model and launched work."""
+    """The calls of a source's operators that have a model and launched work; of a capture's each replay is
+    one.
+    """
 
     work: Frame
     call: I64  # place below of the call in which each piece of work was launched, -1 for none
-    positions: I64  # of the calls
+    positions: I64  # of the calls, of what is replayed that of its first work
     ns: I64  # in which any work ran that each launched
     key: I64  # place of each in `keys`
     keys: Sequence[OpKey]
@@ -110,28 +113,78 @@ class ModelledCalls:
 
 
 def modelled_calls(scope: Scope, source: int) -> ModelledCalls:
-    """Return the calls of a source's operators that have a model. Raises Cancelled."""
-    index = scope.trace.indexes[source]
+    """Return the calls of a source's operators that have a model, those of graphs that it replays among them
+    where a capture says them. Raises Cancelled.
+    """
+    owners = scope.trace.owners(source)
+    parts = [_calls_in(scope, source, book) for book in range(len(owners.indexes))]
+    work, call = parts[0].work, parts[0].call.copy()
+    for at, part in enumerate(parts[1:], 1):
+        owned = part.call >= 0
+        call[owned] = part.call[owned] + sum(len(one.ns) for one in parts[:at])
+    numbered: dict[OpKey, int] = {}
+    key = np.array([numbered.setdefault(one, len(numbered)) for part in parts for one in part.keys], np.int64)
+    positions, ns = (concatenated([getattr(part, name) for part in parts]) for name in ("positions", "ns"))
+    return ModelledCalls(work, call, positions, ns, key, list(numbered), device_of(owners.indexes[OWN]))
+
+
+class _CallsOfBook(NamedTuple):
+    """The calls of a book of a source's owners: as ModelledCalls has them, but `keys` are those of each."""
+
+    work: Frame
+    call: I64
+    positions: I64
+    ns: I64
+    keys: Sequence[OpKey]
+
+
+def _calls_in(scope: Scope, source: int, book: int) -> _CallsOfBook:
+    """Return the calls of the source itself, or those of a capture: there each replay calls once more what
+    was captured once, and leads to the first work of it.
+    """
+    index = scope.trace.owners(source).indexes[book]
     numbers = {number: name for name in MODELS for number in index.string_numbers(name)}
     names = index.column("slices.name")
     members = np.flatnonzero(np.isin(names, np.array(list(numbers), names.dtype)))
-    work, around = work_in(scope, source, members)
+    work, around = work_in(scope, source, members, book)
     top = np.append(_outermost(index, members, numbers), -1)
     nodes = top[places_in(members, around)]
-    linked = LinkedWork(work, nodes, np.full(len(members), -1, np.int64))
-    busy = linked.busy_ns(np.arange(len(members)), len(members))
+    called, positions = np.arange(len(members)), members
+    if book != OWN:
+        nodes, called = _replayed(nodes, work.launched)
+        positions = _first_work(work, nodes, len(called))
+    linked = LinkedWork(work, nodes, np.full(len(called), -1, np.int64))
+    busy = linked.busy_ns(np.arange(len(called)), len(called))
     used = np.flatnonzero(busy)
-    positions = members[used]
-    dims, types = (
-        _texts(index, promoted_of(index, key, positions, -1)) for key in ("input_dims", "input_type")
+    which, of = np.unique(called[used], return_inverse=True)
+    own = members[which]
+    dims, types = (_texts(index, promoted_of(index, key, own, -1)) for key in ("input_dims", "input_type"))
+    operators = [numbers[int(at)] for at in names[own]]
+    keys = list(map(OpKey, operators, dims, types, _other_inputs(index, own, operators)))
+    return _CallsOfBook(
+        work, places_in(used, nodes), positions[used], busy[used], [keys[at] for at in of.tolist()]
     )
-    called = [numbers[int(at)] for at in names[positions]]
-    numbered: dict[OpKey, int] = {}
-    keys = map(OpKey, called, dims, types, _other_inputs(index, positions, called))
-    key = np.array([numbered.setdefault(one, len(numbered)) for one in keys], np.int64)
-    return ModelledCalls(
-        work, places_in(used, nodes), positions, busy[used], key, list(numbered), device_of(index)
-    )
+
+
+def _replayed(nodes: I64, launched: I64) -> tuple[I64, I64]:
+    """Return (the call of each piece of work, a pair of a captured call and a replay, -1 for none; the place
+    of the captured call of each of these).
+    """
+    replays, replay = np.unique(launched, return_inverse=True)
+    is_owned = nodes >= 0
+    pairs, calls = np.unique(nodes[is_owned] * len(replays) + replay[is_owned], return_inverse=True)
+    result = np.full(len(nodes), -1, np.int64)
+    result[is_owned] = calls
+    return result, pairs // max(1, len(replays))
+
+
+def _first_work(work: Frame, nodes: I64, count: int) -> I64:
+    """Return the position of the earliest work of each node."""
+    order = np.argsort(-work.start, kind="stable")
+    order = order[nodes[order] >= 0]
+    first = np.full(count, -1, np.int64)
+    first[nodes[order]] = work.position[order]
+    return first
 
 
 def analyse_efficiency(scope: Scope) -> Tables:
@@ -186,7 +239,10 @@ def efficiency(scope: Scope) -> Table:
             "device_ns": total, "modelled_ns": modelled, "modelled_share": ratio(modelled, total),
             "recoverable_ns": recoverable, "unknown_ns": unknown, "unknown_share": ratio(unknown, total),
         },
-        notes=_notes(recoverable, rated, unknown, total),
+        notes=(
+            *_notes(recoverable, rated, unknown, total),
+            *(note for source in scope.sources for note in scope.trace.capture_notes(source)),
+        ),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from ...base.units import count_of
 from ...index.format import LaneRole
 from ...index.store import Index
 from ...query.groups import concatenated
+from ...query.lookup import nearest_around
 from ...query.views import SliceId
 from ...trace.devices import rank_of, ranks_of_processes
 from ...trace.step_choice import Steps, find_steps
@@ -26,7 +27,7 @@ from ..device.untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
 from ..frame.frame import Frame
 from ..frame.frame_columns import KERNEL_WAIT_NS, work_of
 from ..frame.kinds import KERNEL_TYPES, KernelType
-from ..frame.scope import Scope, nearest_around
+from ..frame.scope import Scope
 from ..host.host_columns import (
     ALLOCATES,
     ANY_COPY,

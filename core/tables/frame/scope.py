@@ -25,9 +25,7 @@ from ...index.format import RowKind
 from ...index.store import Index
 from ...query.cells import ragged
 from ...query.groups import Groups, dense
-from ...query.lookup import category_mask, lane_offsets, positions_within, starts_of
-from ...query.lookup import nearest_around as nearest_around
-from ...query.lookup import rows_around as rows_around
+from ...query.lookup import category_mask, lane_offsets, positions_within, rows_around, starts_of
 
 if TYPE_CHECKING:
     from ...trace import Trace
