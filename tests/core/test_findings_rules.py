@@ -250,6 +250,11 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
         "critical-path": (_hidden(449), 0, _hidden(448)),
         "transfer-bound": (_copied(496, 504), 496, _copied(495, 505)),
         "device-idle": (_two_kernels(239, 100), 481, _two_kernels(240, 100)),
+        "widest": (
+            [op(0, 100, "frame", "toplevel"), op(10, 30, "paint", "toplevel")],
+            0,
+            [op(0, 100), op(10, 30)],
+        ),
         "device-bound": ([kernel(0, 400), kernel(600, 400)], 0, [kernel(0, 399), kernel(600, 400)]),
         "launch-gaps": (_gap(101, 590), 101, _gap(100, 590)),
         "communication": (

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import Bools, Intervals, places_in, sum_of
+from ...base.arrays import Bools, Intervals, merge, places_in, sum_of
+from ...base.safe_text import safe
+from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
+from ...query.groups import Groups
 from ..frame.frame_columns import work_of
 from ..host.host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
 from ..host.op_events import OP, RUNTIME
@@ -291,6 +294,40 @@ def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
     count = count_of(int(np.count_nonzero(facts.profiler)), "call")
     text = f"The profiler itself takes {about_ns(facts.profiling.length)} in {count}"
     return Observation(text, (facts.longest_on_host("the longest", facts.profiler),), facts.profiling)
+
+
+@Rule(
+    "widest",
+    "Where the time goes",
+    "the trace holds neither device work nor operators or runtime calls: it is of another kind of program",
+    OWN,
+    helps="The call tree shows what calls it, and a flame graph where it stands.",
+    kind="headline",
+)
+def widest(facts: SourceFacts, limits: Limits) -> Outcome:
+    if facts.work.dur.any() or len(facts.whole_host):
+        return None
+    chunks = [(one.positions, one.names, one.lanes, one.self_times) for one in facts.scope.chunks()]
+    if not chunks:
+        return None
+    positions, names, lanes, own_ns = (np.concatenate(column) for column in zip(*chunks))
+    own_ns[np.isin(positions, facts.scope.trace.on_other_clock(facts.source))] = 0
+    if not own_ns.any():
+        return None
+    keys, codes = np.unique(names.astype(np.int64) * (int(lanes.max()) + 1) + lanes, return_inverse=True)
+    total = Groups(codes, len(keys)).sums(own_ns)
+    top = int(np.argmax(total))
+    own = np.flatnonzero(codes == top)
+    longest = own[np.argmax(own_ns[own])]
+    index, lane = facts.index, facts.scope.trace.lanes[int(lanes[longest])]
+    name = short_name(safe(index.string(int(names[longest]))))
+    text = (
+        f"{name} takes most time of its own, {about_ns(int(total[top]))} in {count_of(len(own), 'slice')} of "
+        f"{lane.title}, {format_share(share(int(total[top]), sum_of(own_ns)))} of all own time"
+    )
+    evidence = (facts.slice(f"the longest: {name}", int(positions[longest])),)
+    starts = facts.scope.starts(facts.source, positions[own])
+    return Observation(text, evidence, merge(starts, starts + index.duration(positions[own])))
 
 
 def _working(facts: SourceFacts) -> Bools:
