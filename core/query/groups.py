@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import F64, I64, MAX, AnyArray, add_at, added_up
+from ..base.arrays import BY_RUNS, F64, I64, MAX, AnyArray, add_at, added_up, group_numbers, run_starts
 from ..index.store import Index
 
 STATISTICS = (
@@ -166,8 +166,10 @@ def dense(values: AnyArray) -> tuple[I64, I64]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     low, high = int(values.min()), int(values.max())
     if high - low > max(FEW_NUMBERS, 2 * len(values)):
-        distinct, rows = np.unique(values, return_inverse=True)
-        return rows, distinct.astype(np.int64)
+        order = np.argsort(values, kind=BY_RUNS)
+        ordered, rows = values[order], np.empty(len(values), np.int64)
+        rows[order] = group_numbers(ordered)
+        return rows, ordered[run_starts(ordered)].astype(np.int64)
     present = np.zeros(high - low + 1, np.bool_)
     shifted = values - values.dtype.type(low)
     present[shifted] = True

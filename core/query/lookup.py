@@ -191,28 +191,34 @@ def ancestors(index: Index, position: int, limit: int = 1 << 17) -> list[int]:
 
 
 def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: bool = False) -> I64:
-    """Return for each position its nearest ancestor among the members (ascending), -1 where there is none.
+    """Return for each position its nearest ancestor among the members, -1 where there is none.
 
     With `itself` a position that is a member is its own.
     """
     above = index.column("slices.parent")
-    nearest = np.full(len(positions), -1, np.int64)
     if not len(members) or not len(positions):
-        return nearest
-    todo = np.arange(len(positions))
-    current = (positions if itself else above[positions]).astype(np.int64)
+        return np.full(len(positions), -1, np.int64)
+    none = len(above)
+    is_end = np.zeros(none + 1, np.bool_)  # only the memory that is looked at is used
+    is_end[members] = is_end[none] = True
+    current = np.minimum(positions if itself else above[positions], none).astype(np.int64)
+    todo = np.flatnonzero(~is_end[current])
     while len(todo):
-        is_open = current != NONE
-        todo, current = todo[is_open], current[is_open]
-        hit = places_in(members, current) >= 0
-        nearest[todo[hit]] = current[hit]
-        todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
-    return nearest
+        current[todo] = np.minimum(above[current[todo]], none)
+        todo = todo[~is_end[current[todo]]]
+    return np.where(current == none, -1, current)
 
 
 def rows_around(index: Index, positions: AnyArray) -> I64:
-    """Return for each of some slices (ascending) the row of the nearest of them around it, -1 for none."""
-    return places_in(positions, nearest_around(index, positions, positions.astype(np.int64)))
+    """Return for each of some slices the row of the nearest of them around it, -1 for none."""
+    return rows_at(index, positions, nearest_around(index, positions, positions.astype(np.int64)))
+
+
+def rows_at(index: Index, positions: AnyArray, others: AnyArray) -> I64:
+    """Return for each of some positions (or -1) its row among the first ones, -1 for what is not there."""
+    numbers = np.zeros(len(index.column("slices.parent")) + 1, np.int64)  # from 1; 0 for what is not there
+    numbers[positions] = np.arange(1, len(positions) + 1)
+    return numbers[others] - 1
 
 
 def with_ancestors(index: Index, positions: I64) -> I64:

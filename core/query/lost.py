@@ -21,6 +21,7 @@ from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.kineto import CAPTURE_BEGINS, CAPTURE_ENDS, LAUNCH_FLOWS, RUNTIME, started_work
 from ..index.format import NONE, SliceFlag
 from ..index.store import Index
+from .groups import dense
 from .launches import Launches
 
 MAX = 0.5
@@ -43,7 +44,7 @@ class StartingCalls:
 def starting_calls(index: Index, launches: Launches) -> StartingCalls:
     """Return the calls that start device work and whether it is there, by the rules of this file."""
     calls = _calls(index)
-    numbers, name = np.unique(index.column("slices.name")[calls], return_inverse=True)
+    name, numbers = dense(index.column("slices.name")[calls])
     texts = index.strings(numbers)
     captured = _captured(
         index, calls, *(_matching(texts, name, one) for one in (CAPTURE_BEGINS, CAPTURE_ENDS))

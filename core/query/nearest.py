@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, distinct
+from .groups import dense
 
 SAMPLE = 20_000
 """The most pieces of a device's work that are examined to find the process that launches them."""
@@ -47,9 +48,8 @@ def latest_before(
     if processes is None:
         return _latest(candidates.ids, candidates.starts, ids, times)
     width = int(candidates.processes.max(initial=0)) + 2
-    numbers, codes = np.unique(np.concatenate([candidates.ids, ids]), return_inverse=True)
-    of_host, of_work = np.split(codes.astype(np.int64), [len(candidates.ids)])
-    del numbers
+    codes, _ = dense(np.concatenate([candidates.ids, ids]))
+    of_host, of_work = np.split(codes, [len(candidates.ids)])
     entry, doubtful = _latest(of_host, candidates.starts, of_work, times)
     inside, inside_doubtful = _latest(
         of_host * width + candidates.processes, candidates.starts, of_work * width + processes, times
@@ -70,7 +70,7 @@ def _latest(keys: I64, starts: I64, groups: I64, times: I64) -> tuple[I64, AnyAr
         return np.full(len(groups), -1, np.int64), np.zeros(len(groups), np.bool_)
     moments = distinct(starts)
     width = len(moments) + 1
-    names, code = np.unique(keys, return_inverse=True)
+    code, names = dense(keys)
     combined = code * width + np.searchsorted(moments, starts)
     order = np.argsort(combined, kind="stable")
     combined = combined[order]

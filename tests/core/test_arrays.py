@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,12 +14,14 @@ from tracelane.core.base.arrays import (
     I64,
     MAX,
     MIN,
+    Intervals,
     add_at,
     added_up,
     added_upwards,
     concatenated_ranges,
     distinct,
     mean_of,
+    merge,
     places_in,
     run_starts,
     running_sums,
@@ -116,6 +119,7 @@ def test_distinct_values_are_in_order(values: list[int]) -> None:
 HASHED = {f"np.{name}" for name in ("unique", "union1d", "setdiff1d", "intersect1d")}
 
 
+@pytest.mark.slow
 def test_no_set_is_made_by_hashing() -> None:
     """Nobody asks numpy for distinct values alone, which it hashes: `distinct` sorts them, sets are masks."""
     hashing = [
@@ -125,3 +129,33 @@ def test_no_set_is_made_by_hashing() -> None:
         if isinstance(node, ast.Call) and not node.keywords and ast.unparse(node.func) in HASHED
     ]
     assert hashing == []
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8)
+
+
+def time_of(spans: list[tuple[int, int]]) -> Intervals:
+    return merge(*(column([span[at] for span in spans]) for at in (0, 1)))
+
+
+def moments(times: Intervals) -> set[int]:
+    """Return the whole ns of a set of time, whose form is looked at: in order, apart from each other."""
+    edges = np.stack([times.starts, times.ends], axis=1).ravel()
+    assert edges.dtype == np.int64 and (np.diff(edges) > 0).all()
+    return {ns for low, high in edges.reshape(-1, 2).tolist() for ns in range(low, high)}
+
+
+@given(SPANS, SPANS, st.integers(-2, 22), st.integers(-2, 22))
+def test_sets_of_time_are_sets_of_moments(
+    spans: list[tuple[int, int]], others: list[tuple[int, int]], low: int, high: int
+) -> None:
+    """Union, intersection, difference, gaps, clipping are those of the moments; reversed spans have none."""
+    one, other = ({ns for span in each for ns in range(*span)} for each in (spans, others))
+    time, more, window = time_of(spans), time_of(others), set(range(low, high))
+    assert moments(time) == one and moments(time.union(more)) == one | other
+    assert moments(time.intersection(more)) == one & other and moments(time.without(more)) == one - other
+    assert moments(time.clipped(low, high)) == one & window
+    assert moments(time.gaps(low, high)) == window - one
+    assert time.length == len(one) and time.covered(column([low]), column([max(low, high)])) == len(
+        one & window
+    )

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import EMPTY, F64, I64, U8, U32, AnyArray, Intervals, distinct, merge, sum_of
+from ...base.arrays import EMPTY, F64, I64, U8, U32, AnyArray, Intervals, distinct, merge, run_starts, sum_of
 from ...base.errors import UnreadableError
 from ...base.kineto import ANNOTATIONS
 from ...index.flex import is_flex
@@ -372,11 +372,12 @@ def flattened(layers: Sequence[Intervals], window: tuple[int, int]) -> tuple[I64
         edges = np.array([low, high], np.int64)
     states = np.full(len(edges) - 1, len(layers), np.uint8)
     for number, layer in reversed(list(enumerate(clipped))):
-        at = np.searchsorted(layer.starts, edges[:-1], "right") - 1
-        inside = (at >= 0) & (edges[:-1] < np.append(layer.ends, low)[at])
-        states[inside] = number
-    changes = np.concatenate([[True], states[1:] != states[:-1]])
-    return np.append(edges[:-1][changes], edges[-1]).astype(np.int64), states[changes]
+        changes = np.zeros(len(edges), np.int8)
+        changes[np.searchsorted(edges, layer.starts)] += 1
+        changes[np.searchsorted(edges, layer.ends)] -= 1
+        states[np.cumsum(changes[:-1], dtype=np.int8) > 0] = number
+    begins = run_starts(states)
+    return np.append(edges[begins], edges[-1]).astype(np.int64), states[begins]
 
 
 def _causes(work: Frame, edges: I64, states: U8) -> U8:

@@ -35,6 +35,7 @@ from ...base.kineto import RUNTIME
 from ...base.units import count_of, format_ns
 from ...index.format import LaneRole, RowKind, SliceFlag
 from ...index.store import Index
+from ...query.groups import dense
 from ...query.lookup import category_mask, lanes_of, processes_of, started_by
 from ...query.lost import StartingCalls, starting_calls, untimed_work
 from ...query.views import Lane
@@ -329,7 +330,7 @@ class LostCalls:
             return
         gaps = merge(starts, ends).gaps(int(starts.min()), int(ends.max()))
         calls = np.flatnonzero(category_mask(self.index, RUNTIME)[self.index.column("slices.category")])
-        names, which = np.unique(self.index.column("slices.name")[calls], return_inverse=True)
+        which, names = dense(self.index.column("slices.name")[calls])
         texts = self.index.strings(names)
         is_wait = np.array([WAITS.search(text) is not None for text in texts], np.bool_)
         waits = calls[is_wait[which]]

@@ -87,9 +87,12 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     if not any(name or labels for _, name, labels, *_ in facts.index.processes.tolist()):
         return NotJudged("the file is cut out of a longer one: what the device did before is not in it")
     first = int(np.argmin(work.call_start))
-    late, median = int(work.latency[first]), float(np.median(np.delete(work.latency, first)))
+    late = int(work.latency[first])
+    if late < limits["delay_ns"]:
+        return None
+    median = float(np.median(np.delete(work.latency, first)))
     call = float(np.median(facts.index.duration(distinct(work.launch))))
-    if late < limits["delay_ns"] or late < limits["times"] * max(median, call):
+    if late < limits["times"] * max(median, call):
         return None
     work = work[first : first + 1]
     start, launch, begun = (int(column[0]) for column in (work.start, work.launch, work.call_start))
@@ -205,6 +208,7 @@ def _stalled(facts: SourceFacts, limits: Limits) -> Intervals:
     """
     host = facts.host
     ops = (host.kinds == OP) & facts.active
+    ops &= (host.counts(ops & (host.self_ns >= limits["least_ns"])) > 0)[host.name]
     if not ops.any():
         return EMPTY
     names, own = Groups(host.name[ops], len(host.texts)), host.self_ns[ops]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import Bools, Intervals, merge, places_in, sum_of
+from ...base.arrays import Bools, Intervals, merge, sum_of
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
@@ -347,8 +347,8 @@ def _repeats(facts: SourceFacts) -> Bools:
 def _dearest_child(facts: SourceFacts, name: int) -> int | None:
     """Return the longest of the direct children of a name, of those that take most time by name."""
     host = facts.host
-    above = facts.index.column("slices.parent")[host.positions].astype(np.int64)
-    children = (places_in(host.positions[host.name == name], above) >= 0) & (host.name != name)
+    is_around = np.append(host.name == name, False)
+    children = is_around[host.parents] & (host.name != name)
     if not children.any():
         return None
     total = host.sums(children, host.durations)

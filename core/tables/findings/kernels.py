@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, distinct, merge, sum_of
+from ...base.arrays import I64, AnyArray, distinct, merge, run_starts, sum_of
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ...index.format import NONE
@@ -170,10 +170,8 @@ def _other_neighbours(work: Frame) -> tuple[I64, I64]:
     it on its stream, -1 for none.
     """
     name = work.name_number.astype(np.int64)
-    edges = np.flatnonzero((np.diff(name) != 0) | (np.diff(work.stream) != 0)) + 1
-    runs = np.split(np.arange(len(work)), edges) if len(work) else []
-    lengths = np.array([len(run) for run in runs], np.int64)
-    first = np.cumsum(lengths) - lengths
+    first = run_starts(name, work.stream)
+    lengths = np.diff(first, append=len(work))
     of_run, stream = name[first], work.stream[first]
     follows = np.append(stream[1:] == stream[:-1], False)
     after = np.where(follows, np.roll(of_run, -1), -1)

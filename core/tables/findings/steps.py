@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import I64, distinct, merge
+from ...base.arrays import BY_RUNS, I64, distinct, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_ratio, format_share
@@ -76,11 +76,11 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(notes):
         return NotJudged("the time that is looked at holds no annotations")
     # A loader is an annotation in newer traces, and has a rule of its own.
-    operators = np.flatnonzero(facts.of_programs | host.matching(LOADER))
+    operators = facts.of_programs | host.matching(LOADER)
     late: list[I64] = []
     for lane in distinct(host.lanes[notes]).tolist():
         here = notes[host.lanes[notes] == lane]
-        starts = np.sort(host.starts[operators[host.lanes[operators] == lane]])
+        starts = np.sort(host.starts[operators & (host.lanes == lane)], kind=BY_RUNS)
         if not len(starts):
             continue
         row = np.minimum(np.searchsorted(starts, host.starts[here]), len(starts) - 1)

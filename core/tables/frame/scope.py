@@ -73,9 +73,9 @@ class Slices:
     def texts(self) -> tuple[str, ...]:
         return tuple(self.index.strings(self.distinct_names[1]))
 
-    def take(self, rows: AnyArray) -> Self:
-        """Return some of the slices, by index or by mask."""
-        if rows.dtype == np.bool_ and rows.all():
+    def take(self, rows: AnyArray | slice) -> Self:
+        """Return some of the slices, by index, by mask, or in a row."""
+        if not isinstance(rows, slice) and rows.dtype == np.bool_ and rows.all():
             return self
         return replace(self, **{column: getattr(self, column)[rows] for column in self.COLUMNS})
 
@@ -147,11 +147,16 @@ class Chunk(Slices):
     low: I64  # the range in lane time, for each of the cut ones
     high: I64
 
-    def take(self, rows: AnyArray) -> Chunk:
-        """Return some of the slices, by place or by mask."""
+    def take(self, rows: AnyArray | slice) -> Chunk:
+        """Return some of the slices, by index, by mask, or in a row."""
         part = super().take(rows)
-        _, cut, of = np.intersect1d(np.arange(len(self))[rows], self.cut, return_indices=True)
-        return replace(part, cut=cut.astype(np.int64), low=self.low[of], high=self.high[of])
+        if part is self or not len(self.cut):
+            return part
+        numbers = np.full(len(self), -1, np.int64)
+        numbers[self.cut] = np.arange(len(self.cut))
+        cut = np.flatnonzero(numbers[rows] >= 0)
+        of = numbers[rows][cut]
+        return replace(part, cut=cut, low=self.low[of], high=self.high[of])
 
     @cached_property
     def self_times(self) -> I64:
@@ -345,13 +350,13 @@ class Scope:
             keep = self.where(index, positions)
             positions, part_of = positions[keep], part_of[keep]
             uncut = None if uncut is None else uncut[keep]
-        facts = np.array([(part.lane, part.row, part.offset) for part in parts], np.int64)
-        lanes, rows, offsets = (facts[:, column][part_of] for column in range(3))
+        of_parts = zip(*((part.lane, part.row, part.offset) for part in parts))
+        of_lane, of_row, offset = (np.array(column, np.int64) for column in of_parts)
         piece = in_one_piece and self.where is None and len(positions) > 0
         at: slice | I64 = slice(int(positions[0]), int(positions[-1]) + 1) if piece else positions
         starts: I64 = index.column("slices.start")[at].astype(np.int64)
-        if offsets.any():
-            starts += offsets
+        if offset.any():
+            starts += offset[part_of]
         stops: I64 = starts + (
             index.durations_between(at.start, at.stop) if isinstance(at, slice) else index.duration(positions)
         )
@@ -362,12 +367,13 @@ class Scope:
             if uncut is not None:
                 beyond &= ~uncut
             cut = np.flatnonzero(beyond).astype(np.int64)
-            low, high = first - offsets[cut], last - offsets[cut]
+            low, high = (edge - offset[part_of[cut]] for edge in self.range)
             if len(cut):
                 starts[cut] = np.maximum(starts[cut], first)
                 stops[cut] = np.minimum(stops[cut], last)
         names, categories = index.column("slices.name")[at], index.column("slices.category")[at]
-        return Chunk(source, index, positions, starts, stops, names, categories, lanes, rows, cut, low, high)
+        where = of_lane[part_of], of_row[part_of]
+        return Chunk(source, index, positions, starts, stops, names, categories, *where, cut, low, high)
 
     @cached_property
     def cut(self) -> int:

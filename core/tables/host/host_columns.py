@@ -9,13 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge, places_in
+from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...index.flex import flex_work, is_flex, round_trips
+from ...index.format import NONE
 from ...index.store import Index
-from ...query.groups import Groups
-from ...query.lookup import nearest_around
+from ...query.groups import Groups, concatenated
+from ...query.lookup import nearest_around, rows_at
 from ..frame.scope import Scope, Slices
 from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 
@@ -148,14 +149,19 @@ class HostSlices(Slices):
             hits[rows] = True
         return hits
 
+    @cached_property
+    def parents(self) -> I64:
+        """The row of the slice right around each, -1 for one that is not the host's, or none."""
+        above = self.index.column("slices.parent")[self.positions].astype(np.int64)
+        return rows_at(self.index, self.positions, np.where(above == NONE, -1, above))
+
     def own_time(self, mask: Bools) -> Intervals:
         """Return the time in which slices run themselves, and none of the host's that lies directly in them.
 
         One from 0 to 9 with others from 2 to 3 and 5 to 6 in it runs itself from each of 0, 3, 6 to each of
         2, 5, 9.
         """
-        above = self.index.column("slices.parent")[self.positions]
-        around = places_in(self.positions[mask], above)
+        around = np.append(np.where(mask, np.cumsum(mask) - 1, -1), -1)[self.parents]
         inside = np.flatnonzero(around >= 0)
         of = np.concatenate([np.arange(np.count_nonzero(mask)), around[inside]])
         starts = np.concatenate([self.starts[mask], self.ends[inside]])
@@ -197,10 +203,9 @@ def host_of(scope: Scope) -> HostSlices:
             keep[frames] = _are_kept(index, chunk.names[frames], known)
         if keep.any():
             columns = (chunk.positions, chunk.starts, chunk.ends, chunk.names, chunk.categories)
-            more = (chunk.self_times, kind, chunk.lanes)
-            parts.append(tuple(column[keep] for column in (*columns, *more)))
-    none = np.empty(0, np.int64)
-    gathered = [np.concatenate(part) for part in zip(*parts)] if parts else [none] * 8
+            more, rows = (chunk.self_times, kind, chunk.lanes), np.flatnonzero(keep)
+            parts.append(tuple(column[rows] for column in (*columns, *more)))
+    gathered = [concatenated(part) for part in zip(*parts)] or [np.empty(0, np.int64)] * 8
     return HostSlices(scope.source or 0, index, *gathered)
 
 

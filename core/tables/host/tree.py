@@ -27,11 +27,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, add_at, added_upwards, distinct, greatest_upwards, sum_of
+from ...base.arrays import BY_RUNS, I64, AnyArray, add_at, added_upwards, distinct, greatest_upwards, sum_of
 from ...base.kineto import STEP
 from ...base.safe_text import safe
 from ...index.format import LaneRole
-from ...query.groups import Groups, Labels, concatenated
+from ...query.groups import Groups, Labels, concatenated, dense
 from ...query.lookup import rows_around, with_ancestors
 from ...trace.captured_graphs import captured_stack
 from ..frame.frame import Frame
@@ -169,8 +169,8 @@ class TreeBuilder:
         longest: I64 | None = None,
     ) -> None:
         """Add slices to their nodes, columns of equal length, summed up by node at once."""
-        paths, codes = np.unique(nodes, return_inverse=True)
-        groups = Groups(codes.astype(np.int64), len(paths))
+        codes, paths = dense(nodes)
+        groups = Groups(codes, len(paths))
         first = groups.longest(total if longest is None else longest)
         most = (total if longest is None else longest)[first]
         where = most, positions[first], np.broadcast_to(sources, len(nodes))[first]
@@ -405,7 +405,7 @@ def slices_by_lane(scope: Scope, everything: bool = False) -> Iterator[tuple[int
                 if pieces:
                     yield source, lane, pieces
                 source, lane, pieces = chunk.source, own, []
-            pieces.append(chunk.take(np.arange(begin, end)))
+            pieces.append(chunk.take(slice(begin, end)))
     if pieces:
         yield source, lane, pieces
 
@@ -431,11 +431,13 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
 
 
 def own_times(starts: I64, ends: I64, around: I64) -> I64:
-    """Return the time of each slice without that of these slices inside it."""
+    """Return the time of each slice without that of these slices inside it; they are in order of position."""
     durations = ends - starts
     inner = np.flatnonzero(around >= 0)
     inside = Groups(around[inner], len(starts)).sums(durations[inner])
-    order = inner[np.lexsort((starts[inner], around[inner]))]
+    # Of those in one slice each row is in order of start: where any overlap, one row begins before the row
+    # ahead of it ends.
+    order = inner[np.argsort(around[inner], kind=BY_RUNS)]
     same = around[order[1:]] == around[order[:-1]]
     overlapping = distinct(around[order[1:]][same & (starts[order[1:]] < ends[order[:-1]])])
     if len(overlapping):
@@ -462,7 +464,7 @@ def paths_of(builder: TreeBuilder, names: I64, around: I64, root: int) -> I64:
 def _nodes_of(builder: TreeBuilder, above: I64, names: AnyArray) -> I64:
     """Return the nodes of names below nodes; each distinct pair is looked up once."""
     width = len(builder.labels) + 1
-    pairs, which = np.unique((above + 1) * width + names, return_inverse=True)
+    which, pairs = dense((above + 1) * width + names)
     keys = zip((pairs // width - 1).tolist(), (pairs % width).tolist())
     return np.array([builder.node(parent, name) for parent, name in keys], np.int64)[which]
 

@@ -20,11 +20,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import F64, I64, AnyArray, Intervals, distinct, merge, sum_of
+from ...base.arrays import F64, I64, AnyArray, Intervals, distinct, merge, run_starts, sum_of
 from ...base.errors import UsageError
 from ...base.kineto import OPS, STEP
 from ...base.short_names import short_names
@@ -130,21 +131,24 @@ class _Again:
         self.before = _by_first(*graph.before)
         self.awaited = _by_first(waits.calls, waits.rows)
         self.members = _by_first(graph.group, np.arange(len(work)))
-        self.gone = {
-            call
-            for call, thread in enumerate(waits.threads.tolist())
-            if change.factor == 0 and thread in change.host and self._is_inside(call, change.host[thread])
-        }
-        self.calls = list(zip(waits.starts.tolist(), waits.ends.tolist(), waits.at.tolist()))
+        self.gone = self._gone() if change.factor == 0 else set()
+        self.call_start, self.call_end, self.call_at = (
+            column.tolist() for column in (waits.starts, waits.ends, waits.at)
+        )
         of_launch = work.start[graph.via == LAUNCH] - graph.at[graph.via == LAUNCH]
         self.least_delay = int(of_launch.min(initial=np.iinfo(np.int64).max)) if len(of_launch) else 0
         self.now, self.seen = [graph.window[0]] * len(graph.threads), [graph.window[0]] * len(graph.threads)
         self.noted: dict[tuple[int, int], int] = {}  # (thread, time) -> its new time
         self.events = self._events(end)
 
-    def _is_inside(self, call: int, times: Intervals) -> bool:
-        begin, end = self.graph.waits.starts[[call]], self.graph.waits.ends[[call]]
-        return bool(times.covered(begin, end)[0] == end[0] - begin[0])
+    def _gone(self) -> set[int]:
+        """Return the calls that wait for as long as what is left out runs around them."""
+        waits, calls = self.graph.waits, []
+        for number, times in self.change.host.items():
+            own = np.flatnonzero(waits.threads == number)
+            begins, ends = waits.starts[own], waits.ends[own]
+            calls += own[times.covered(begins, ends) == ends - begins].tolist()
+        return set(calls)
 
     def _events(self, end: PathEnd) -> list[tuple[int, int, int, int, int, int]]:
         """Return (time, order, item, thread, time less savings, when what a pause awaits ended)."""
@@ -234,7 +238,7 @@ class _Again:
             )
 
     def _return(self, call: int, thread: int, passed: int) -> None:
-        begin, end, at = self.calls[call]
+        begin, end, at = self.call_start[call], self.call_end[call], self.call_at[call]
         arrived = self.noted.get((thread, begin), begin)
         if call in self.gone:
             self.now[thread] = arrived
@@ -248,8 +252,9 @@ class _Again:
 
 def _by_first(keys: I64, values: I64) -> dict[int, list[int]]:
     order = np.argsort(keys, kind="stable")
-    numbers, begins = np.unique(keys[order], return_index=True)
-    return dict(zip(numbers.tolist(), map(np.ndarray.tolist, np.split(values[order], begins[1:]))))
+    begins, ordered = run_starts(keys[order]), values[order].tolist()
+    bounds = pairwise([*begins.tolist(), len(ordered)])
+    return {key: ordered[low:high] for key, (low, high) in zip(keys[order[begins]].tolist(), bounds)}
 
 
 WORKS = (HOST, KERNEL, COPY, COMMUNICATION)

@@ -29,7 +29,7 @@ import numpy as np
 from ...base.arrays import I64, U8, AnyArray, distinct, places_in
 from ...index.store import Index
 from ...query.args import argument_values
-from ...query.groups import concatenated
+from ...query.groups import concatenated, dense
 from ...query.lookup import category_mask, lanes_of, promoted_of
 from ..device.device_state import looked_at, peers_of
 from ..frame.frame import Frame
@@ -128,7 +128,7 @@ class RuntimeCalls:
         starts = scope.starts(source, positions)
         order = np.argsort(starts, kind="stable")
         positions, starts, own = positions[order], starts[order], own[order]
-        numbers, name = np.unique(index.column("slices.name")[positions], return_inverse=True)
+        name, numbers = dense(index.column("slices.name")[positions])
         ends = starts + index.duration(positions)
         return cls(source, index, positions, starts, ends, own, index.strings(numbers), name)
 

@@ -221,8 +221,9 @@ def _arrows(
             mine, pause = mine[fits], pause[fits]
             offer(number, pause, done[mine], ends[0][some[mine]], FLOW)
         is_back = category_mask(index, {"fwdbwd"})[index.column("flows.category")[usable][some]]
-        pairs = np.unique(np.sort(np.stack(ends)[:, some[is_back]], axis=0), axis=1)
-        linked |= set(zip(*pairs.tolist())) or _autograd(index, threads, own)
+        low, high = np.sort(np.stack(ends)[:, some[is_back]], axis=0)
+        pairs = [divmod(pair, len(threads)) for pair in distinct(low * len(threads) + high).tolist()]
+        linked |= set(pairs) or _autograd(index, threads, own)
     return linked
 
 
