@@ -21,7 +21,7 @@ from .json_text import STRING, TOKEN, Window, text_of
 from .problem import Problem
 from .scan_reference import MAX_DIGITS
 from .stray import BEHIND_VALUE, MAX_STRAY_LENGTH, decimal_comma, stray_end, time_meant
-from .tolerant import EXACT_KEYS, BrokenError, Habits, Tolerant
+from .tolerant import EXACT_KEYS, BrokenError, Tolerant
 
 EVENTS_KEY = "traceEvents"
 MAX_STRING_LENGTH = 4096
@@ -366,7 +366,7 @@ class EnvelopeReader:
         if self._forgiven >= MAX_FORGIVEN:
             return None, 0
         try:
-            value, end = Tolerant(data, Habits()).parse(0, quotes=False, stray=True)
+            value, end = Tolerant(data).parse(0, quotes=False, stray=True)
         except BrokenError as broken:
             self._forgiven += broken.at
             return None, 0

@@ -132,7 +132,8 @@ take the text around them for damaged where nothing but its end is missing.
 """
 BEGIN = re.compile(rb'\{\s*+"([^"\\]{1,64})"\s*+:')
 _BEGIN_AT_END = re.compile(rb'\{\s*+"\Z')
-_HEAD = {b'"ph"': 1, b'"ts"': 2, b'"pid"': 2, b'"name"': 2}
+_PHASE = b'"ph"'
+_HEAD = {_PHASE: 1, b'"ts"': 2, b'"pid"': 2, b'"name"': 2}
 """An object with a `ph` and one of the others is an event, not an argument that has a `ph` by chance."""
 _EVENT = 3
 
@@ -142,6 +143,8 @@ def next_event(data: bytes, start: int, behind: bytes = b"") -> int | None:
     one of these letters stands before. Where a quote is missing, strings are taken for what stands between
     them; one that ends in the begin of an object sets that right.
     """
+    if data.find(_PHASE, start) < 0:  # by far the quickest to see, in a hole or a string of megabytes
+        return None
     open_: deque[list[int]] = deque(maxlen=MAX_OPEN)  # where each begins, and what its keys tell
     at = start
     while (token := TOKEN.search(data, at)) is not None:

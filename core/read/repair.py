@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from .json_text import AFTER_ONE, BEGIN, TOKEN, Read, next_event
@@ -123,7 +124,7 @@ class Repair:
         """Return the element that a text begins with, its end, and what was wrong with it. `ends`: it cannot
         go on behind the text.
         """
-        parser = Tolerant(data, self._habits(offset))
+        parser = Tolerant(data, partial(self._habits, offset))
         is_object = data[:1] == b"{"
         try:
             value, end = parser.parse(0, quotes=False)

@@ -21,7 +21,7 @@ from ..base.errors import Cancelled
 from .batch import Batch, ColumnBuffers, Numbering, StringTable
 from .event_writer import EventWriter, Real
 from .json_text import AFTER_ONE, next_event
-from .tolerant import BrokenError, Habits, Tolerant
+from .tolerant import BrokenError, Tolerant
 
 PAD = 96
 """So many zero bytes stand behind a text: every read ahead of scan.c ends in them."""
@@ -247,7 +247,7 @@ def _deep(text: str, character: int, is_last: bool) -> tuple[Any, int]:
     if next_event(data, 1, AFTER_ONE) is not None:
         raise RefusedError
     try:
-        element, end = Tolerant(data, Habits()).parse(0, quotes=False)
+        element, end = Tolerant(data).parse(0, quotes=False)
     except BrokenError as broken:
         raise RefusedError(goes_on=broken.cut_off and not is_last) from None
     return element, character + len(data[:end].decode("utf-8", "surrogateescape"))

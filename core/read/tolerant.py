@@ -10,6 +10,7 @@ write next, a well-known key of events, at last any key or closing bracket.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
@@ -124,9 +125,11 @@ class _Stray(str):
 
 
 class Tolerant:
-    """Parses values from one text; `quotes` and `stray` say whether that is forgiven."""
+    """Parses values from one text; `quotes` and `stray` say whether that is forgiven. The writer's habits are
+    asked for where quotes are: to learn them takes longer than to read an event.
+    """
 
-    def __init__(self, data: bytes, habits: Habits) -> None:
+    def __init__(self, data: bytes, habits: Callable[[], Habits] = Habits) -> None:
         self._data = data
         self._habits = habits
         self._ends: dict[re.Pattern[bytes], tuple[int, int]] = {}
@@ -303,7 +306,7 @@ class Tolerant:
         elif len(stack) > 1:
             patterns = [_END_ANY]
         else:
-            patterns = [self._habits.end_of(top.key), _END_KNOWN, _END_ANY]
+            patterns = [self._habits().end_of(top.key), _END_KNOWN, _END_ANY]
         for pattern in patterns:
             if 0 <= (end := self._next(pattern, begin)) < limit:
                 return end

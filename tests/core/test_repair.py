@@ -16,8 +16,8 @@ from tests.forms import events, kineto_classic, kineto_new
 from tests.reading import read_file, read_text
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.read.problem import Problem
-from tracelane.core.read.repair import RepairedEvent, Unreadable, repair
-from tracelane.core.read.tolerant import DEEPEST, TOO_DEEP
+from tracelane.core.read.repair import Repair, RepairedEvent, Unreadable, repair
+from tracelane.core.read.tolerant import DEEPEST, TOO_DEEP, Habits
 
 
 def values(text: bytes) -> list[Any]:
@@ -258,3 +258,20 @@ def test_names_with_stray_quotes_are_recovered_whole() -> None:
     for name, event_name in expected.items():
         for size in (600, 262_144):
             assert event_name in [event["name"] for event in read_file(file(name), size).elements]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "is_asked"),
+    [(b'{"ph":"X","name":"a\x01b","pid":1}', False), (b'{"ph":"X","name":"a "b","pid":1}', True)],
+)
+def test_habits_are_learnt_where_quotes_are_stray(damaged: bytes, is_asked: bool) -> None:
+    """What the writer puts behind a value is asked for where it decides, as learning it takes long."""
+    offsets: list[int] = []
+
+    def habits(offset: int) -> Habits:
+        offsets.append(offset)
+        return Habits()
+
+    data = damaged + b", " + TEXTS[0]
+    item, _ = Repair(lambda at, size: data[at : at + size], habits).mend(0)
+    assert isinstance(item, RepairedEvent) and item.value["pid"] == 1 and bool(offsets) == is_asked

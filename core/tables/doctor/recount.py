@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
+from ...base.arrays import I64, AnyArray, distinct
 from ...base.numbers import whole_number
 from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ...base.units import TIME_LIMIT, count_of, format_count
@@ -738,7 +738,7 @@ def _is_one_of(phase: AnyArray, some: frozenset[str]) -> AnyArray:
 def _are_same(values: Sequence[Any], numbers: I64, text: Callable[[int], str]) -> AnyArray:
     """Tell which texts are those that the index numbers; of values that are no texts none are."""
     known: dict[Any, int] = {
-        text(number): number for number in np.unique(numbers).tolist() if number != ABSENT
+        text(number): number for number in distinct(numbers).tolist() if number != ABSENT
     }
     known[None] = known.get("", NO_TEXT)
     try:
