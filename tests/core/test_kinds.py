@@ -29,7 +29,15 @@ from tracelane.core.tables.explain.explain import explain
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.cached import cache_file
 from tracelane.core.tables.frame.frame_columns import timed_work, work_of
-from tracelane.core.tables.frame.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
+from tracelane.core.tables.frame.kinds import (
+    DEFAULT_KINDS,
+    KERNEL_TYPES,
+    KINDS,
+    UNKNOWN,
+    KernelKind,
+    kernel_kinds,
+    kernel_types,
+)
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.host.ops import ops, sort_column
 from tracelane.core.tables.host.range_table import range_table
@@ -652,3 +660,31 @@ def test_copies_of_every_kind(tmp_path: Path) -> None:
     assert titles["100"] == "Memcpy (HtoD):" and titles["7"] == "thread 7"
     rows = {str(row["name"]): row["count"] for row in copies(Scope(trace)).rows()}
     assert rows == {"HtoD": 2, "DtoH": 1, "DtoD": 1, "PtoP": 2}
+
+
+def test_each_name_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kinds and types of a column are those of each name and category, however often they are asked for, and
+    a name is looked at once.
+    """
+    texts = ["my_gemm", "softmax", "nobody_knows", "gemm", "my_gemm"]
+    categories = ["kernel", "kernel", "kernel", "gpu_memcpy", "gpu_memset"]
+    index = index_of(
+        [complete(at, 1, name, cat) for at, (name, cat) in enumerate(zip(texts, categories))], tmp_path
+    )
+    columns = index.column("slices.name"), index.column("slices.category")
+    rows = [
+        DEFAULT_KINDS.kind_of(index.string(name), index.categories[category])
+        for name, category in zip(*(column.tolist() for column in columns))
+    ]
+    fits, seen = KernelKind.fits, Counter[str]()
+
+    def counted(kind: KernelKind, name: str, small: str) -> bool:
+        seen[name] += kind is DEFAULT_KINDS.rows[0]
+        return fits(kind, name, small)
+
+    monkeypatch.setattr(KernelKind, "fits", counted)
+    for _ in range(2):
+        names = [DEFAULT_KINDS.names[at] for at in kernel_kinds(index, *columns).tolist()]
+        types = [KERNEL_TYPES[at] for at in kernel_types(index, *columns).tolist()]
+        assert list(zip(names, types)) == [(row.name, row.type) for row in rows]
+    assert seen == {"my_gemm": 1, "softmax": 1, "nobody_knows": 1}
