@@ -126,7 +126,7 @@ def fusable(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     is_link = spared > 0
     chains = int(np.count_nonzero(is_link & ~follows))
-    names = [calls.keys[at].name.removeprefix("aten::") for at in np.unique(calls.key[is_link]).tolist()]
+    names = [calls.keys[at].name.removeprefix("aten::") for at in distinct(calls.key[is_link]).tolist()]
     some = ", ".join(list(dict.fromkeys(names))[:NAMED])
     text = (
         f"{count_of(int(np.count_nonzero(is_link)), 'elementwise operator')} in {count_of(chains, 'chain')} "
@@ -259,7 +259,7 @@ def _multiprocessors(index: Index) -> int:
 def _blocks_of(index: Index, work: Frame) -> AnyArray:
     """Return how many blocks each piece of work has, 0 where that is not known."""
     numbers = promoted_of(index, "grid", work.position.astype(np.int64), -1)
-    counts = {number: _product(index.string(number)) for number in np.unique(numbers[numbers >= 0]).tolist()}
+    counts = {number: _product(index.string(number)) for number in distinct(numbers[numbers >= 0]).tolist()}
     return np.array([counts.get(number, 0) for number in numbers.tolist()], np.int64)
 
 
