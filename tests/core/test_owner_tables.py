@@ -18,6 +18,7 @@ from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.op_sums import Grouping
 from tracelane.core.tables.host.ops import ops
+from tracelane.core.tables.host.slice_table import slices_of_node
 from tracelane.core.tables.host.tree import tree_table
 from tracelane.core.trace import Trace, open_trace
 
@@ -116,6 +117,31 @@ def test_the_tree_by_launch_goes_on_below_the_replay(tmp_path: Path) -> None:
     assert paths[leaf[:3]]["calls"] == REPLAYS
     assert paths[leaf[:-1]]["calls"] == REPLAYS
     assert table.totals["self_ns"] == (len(MODEL) * REPLAYS + 1) * KERNEL_NS
+
+
+@pytest.mark.parametrize(
+    ("path", "count"),
+    [
+        ((), len(MODEL) * REPLAYS),
+        (("model.py(12): forward", "nn.Module: Layer_1"), 3 * REPLAYS),
+        (
+            (
+                *("model.py(12): forward", "nn.Module: Layer_1", "vllm::unified_attention"),
+                *("hipLaunchKernel", "attention"),
+            ),
+            REPLAYS,
+        ),
+    ],
+    ids=["capture", "module", "kernel"],
+)
+def test_a_node_of_a_capture_leads_to_the_work_in_it(
+    tmp_path: Path, path: tuple[str, ...], count: int
+) -> None:
+    """The slices of a captured node are the device work that it owns; it has none of its own in the trace."""
+    hits = slices_of_node(
+        Scope(pair(tmp_path)), (MODEL_STEP, "hipGraphLaunch", "capture_32_FULL", *path), "launch"
+    )
+    assert hits.count == count
 
 
 def test_efficiency_counts_each_replay_as_a_call(tmp_path: Path) -> None:
