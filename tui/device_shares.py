@@ -18,7 +18,7 @@ from tracelane.core.trace import Lane, Trace
 
 from .draw.header import DeviceShare
 from .draw.ranks import RankNotes
-from .draw.states import MAX_SLICES, LaneGaps
+from .draw.states import MAX_SLICES, DrawnStates, LaneGaps
 from .draw.verdict import StateShares
 from .steps import pair_of
 
@@ -51,6 +51,16 @@ def states_over_all(scope: Scope, most_slices: int = MAX_SLICES) -> tuple[Device
         return None
     (low, high), (start, end) = looked_at(scope), trace.opening_span
     return device_states(replace(scope, range=(min(low, start), max(high, end)), steps=""))
+
+
+def drawn_states(scope: Scope, most_slices: int = MAX_SLICES) -> DrawnStates | None:
+    """Return what lines show of what devices did, None where they have more slices than `most_slices`, or
+    there are none.
+    """
+    states = states_over_all(scope, most_slices)
+    if not states:
+        return None
+    return DrawnStates.of(scope.clocks, states, gaps_of_lanes(scope, states))
 
 
 def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> list[DeviceShare]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from tests.core.test_device_state import open_ranks
 from tests.corpus import file, for_files
 from tests.events import complete, open_events
 from tests.small_index import L, S, write_index
@@ -51,6 +52,27 @@ def test_picture_without_a_terminal(demo: Path, cache: str) -> None:
     for text in ("AIU 0", "Stream 0", "ProfilerStep#4", "3,481 events"):
         assert text in done.stdout
     assert "\x1b" not in done.stdout
+
+
+def test_a_printed_picture_tells_waiting_from_work(
+    tmp_path: Path, cache: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What waits for another rank is hatched in print as it is on the screen, also in the minimap."""
+    open_ranks(tmp_path, 2, 2)
+    paths = [str(tmp_path / f"rank{rank}.json") for rank in range(2)]
+    assert main([*paths, "--index-dir", cache, "--width", "200"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    hatched = [line for line in lines if "░" in line]
+    assert len(hatched) > 1 and hatched[0].startswith("device"), lines[:20]
+
+
+@pytest.mark.parametrize(("chosen", "has_colours"), [("always", True), ("never", False), ("auto", False)])
+def test_colours_into_a_pipe(
+    chosen: str, has_colours: bool, demo: Path, cache: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--color always` colours a picture that goes into a pipe, and nothing else does."""
+    assert main([str(demo), "--index-dir", cache, "--color", chosen]) == 0
+    assert ("\x1b[" in capsys.readouterr().out) == has_colours
 
 
 @pytest.mark.slow

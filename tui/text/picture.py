@@ -23,6 +23,7 @@ from ..draw.palette import Depth, palette_for
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.segments import ascii_segments
+from ..draw.states import DrawnStates
 from ..session import Session
 from ..steps import step_marks
 
@@ -41,12 +42,14 @@ def picture(
     depth: Depth | None = None,
     glyphs: Glyphs | None = None,
     seen: RowReader | None = None,
+    states: DrawnStates | None = None,
 ) -> Text:
     """Return minimap, ruler and lanes as text of a size: cells in a line, and lines at most.
 
     Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without `colour`
     it is plain text: brackets and textures tell slices apart. `depth` defaults to truecolor.
-    `seen` draws the lanes as a viewer with this reader shows them, folded and marked as they are there.
+    `seen` draws the lanes as a viewer with this reader shows them, folded and marked as they are there;
+    `states` tells what devices did, without which work and waiting look alike.
     """
     width, height = max(MIN_WIDTH, size[0]), max(MIN_HEIGHT, size[1])
     titles = title_cells(width)
@@ -54,7 +57,9 @@ def picture(
     look = LineContext(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)
     session = replace(session, viewport=session.viewport.resized(look.area))
     reader = seen or _reader(trace, session)
-    lines = minimap_lines(trace, session, look, reader.hits)
+    if states is not None:
+        reader.know(states)
+    lines = minimap_lines(trace, session, look, reader.hits, states)
     steps = step_marks(trace, session.clocks, session.steps)
     lines += ruler_lines(
         session, origin_of(trace, session), steps, look, 2 if height > LOW and (steps or session.range) else 1
@@ -104,8 +109,12 @@ def _found_lines(reader: RowReader, session: Session, look: LineContext) -> list
 
 
 def plain_picture(
-    trace: Trace, session: Session, size: tuple[int, int] = SIZE, seen: RowReader | None = None
+    trace: Trace,
+    session: Session,
+    size: tuple[int, int] = SIZE,
+    seen: RowReader | None = None,
+    states: DrawnStates | None = None,
 ) -> str:
     """Return the picture without colours, without blanks at line ends."""
-    drawn = picture(trace, session, size, colour=False, seen=seen)
+    drawn = picture(trace, session, size, colour=False, seen=seen, states=states)
     return "\n".join(line.rstrip() for line in drawn.plain.split("\n"))
