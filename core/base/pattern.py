@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import signal
 import sys
 import threading
@@ -23,6 +22,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import pattern_search
+from .descriptors import readable
 from .errors import Cancelled, TracelaneError, UsageError
 from .numbers import whole_number
 from .pattern_search import TOO_LONG
@@ -132,7 +132,7 @@ class SearchProcess:
         while True:
             if cancelled():
                 raise Cancelled
-            if not select.select([process.stdout], [], [], POLL_S)[0]:
+            if not readable([process.stdout.fileno()], POLL_S):
                 continue
             data = os.read(process.stdout.fileno(), 1 << 16)
             if not data:

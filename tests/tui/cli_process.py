@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from tests.tui.slow_line import fork_on_terminal
 from tests.tui.terminal_screen import TerminalScreen
 from tests.waiting import PATIENCE_S
+from tracelane.core.base.descriptors import readable
 from tracelane.tui.cli.main import main
 
 PROGRAM = "import sys\n{code}\nfrom tracelane.tui.cli.main import main\nsys.exit(main())"
@@ -110,7 +110,7 @@ def _until(terminal: int, awaited: str | None, screen: TerminalScreen) -> str:
     while awaited is None or not (seen and (awaited.encode() in seen or awaited in screen.text)):
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited for {awaited!r}, saw {seen[-2000:]!r}")
-        if not select.select([terminal], [], [], 0.2)[0]:
+        if not readable([terminal], 0.2):
             continue
         try:
             data = os.read(terminal, 65536)

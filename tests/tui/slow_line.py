@@ -6,7 +6,6 @@ import fcntl
 import heapq
 import os
 import pty
-import select
 import signal
 import struct
 import sys
@@ -20,6 +19,7 @@ from types import TracebackType
 
 from tests.tui.terminal_screen import TerminalScreen
 from tests.waiting import PATIENCE_S
+from tracelane.core.base.descriptors import readable
 
 QUESTION = b"\x1b[6n"
 ANSWER = b"\x1b[12;34R"
@@ -210,7 +210,7 @@ class SlowLine:
     def _is_readable(self, patience: float, is_held_up: bool = False) -> bool:
         """Wait until the terminal has something to be read, or for so long; the end is something too."""
         watched = [] if is_held_up or self.terminal < 0 else [self.terminal]
-        return bool(select.select(watched, [], [], patience)[0])
+        return bool(readable(watched, patience))
 
     def _read(self) -> bool:
         """Send what a read brings on its way; return whether there was any."""

@@ -33,6 +33,7 @@ from tracelane.tui.cli.main import main
 from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.options import LOGS
 from tracelane.tui.draw.glyphs import ASCII
+from tracelane.tui.draw.palette import Depth
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.text.picture import picture, plain_picture
 from tracelane.tui.view_line import view_line
@@ -242,7 +243,7 @@ def test_any_size(trace: Trace, width: int, height: int) -> None:
 def test_colour_changes_no_layout(trace: Trace) -> None:
     """With and without colours the picture has the same lines; without, no style at all but bold."""
     session = session_of(trace)
-    coloured, plain = picture(trace, session, (100, 40)), picture(trace, session, (100, 40), colour=False)
+    coloured, plain = picture(trace, session, (100, 40)), picture(trace, session, (100, 40), Depth.NONE)
     assert len(coloured.plain.split("\n")) == len(plain.plain.split("\n"))
     assert any(getattr(span.style, "bgcolor", None) for span in coloured.spans)
     assert not any(getattr(span.style, "color", None) for span in plain.spans)

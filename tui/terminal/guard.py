@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import select
 import signal
 import sys
 import termios
@@ -24,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from tracelane.core.base.descriptors import readable
 from tracelane.core.base.private import make_folders
 from tracelane.core.base.safe_text import safe
 
@@ -117,9 +117,9 @@ def _guard(viewer_id: int, reader: int, terminal: int, log: Path | None) -> None
     crash: list[str] = []
     reason, rest = "", b""
     while True:
-        ready = select.select([reader, *viewer], [], [])[0]
+        ready = readable([reader, *viewer])
         if reader not in ready:  # dead, while another process may still have its end of the pipe
-            ready = select.select([reader], [], [], 0)[0]
+            ready = readable([reader], 0)
         data = os.read(reader, 1 << 16) if ready else b""
         if not data:
             break

@@ -38,23 +38,21 @@ def picture(
     trace: Trace,
     session: Session,
     size: tuple[int, int] = SIZE,
-    colour: bool = True,
-    depth: Depth | None = None,
+    depth: Depth = Depth.TRUECOLOR,
     glyphs: Glyphs | None = None,
     seen: RowReader | None = None,
     states: DrawnStates | None = None,
 ) -> Text:
     """Return minimap, ruler and lanes as text of a size: cells in a line, and lines at most.
 
-    Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without `colour`
-    it is plain text: brackets and textures tell slices apart. `depth` defaults to truecolor.
+    Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without colours
+    (`depth` NONE) it is plain text: brackets and textures tell slices apart.
     `seen` draws the lanes as a viewer with this reader shows them, folded and marked as they are there;
     `states` tells what devices did, without which work and waiting look alike.
     """
     width, height = max(MIN_WIDTH, size[0]), max(MIN_HEIGHT, size[1])
     titles = title_cells(width)
-    used = (depth or Depth.TRUECOLOR) if colour else Depth.NONE
-    look = LineContext(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)
+    look = LineContext(palette_for(depth, True, None, False), glyphs or glyphs_for(), titles, width - titles)
     session = replace(session, viewport=session.viewport.resized(look.area))
     reader = seen or _reader(trace, session)
     if states is not None:
@@ -116,5 +114,5 @@ def plain_picture(
     states: DrawnStates | None = None,
 ) -> str:
     """Return the picture without colours, without blanks at line ends."""
-    drawn = picture(trace, session, size, colour=False, seen=seen, states=states)
+    drawn = picture(trace, session, size, Depth.NONE, seen=seen, states=states)
     return "\n".join(line.rstrip() for line in drawn.plain.split("\n"))

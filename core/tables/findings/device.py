@@ -348,7 +348,7 @@ def _of_peak(facts: SourceFacts, runs: Frame) -> str:
     known = np.isfinite(shares)
     if 2 * sum_of(ns[known]) < sum_of(runs.dur):
         return ""
-    return f", at {format_share(float((ns * shares)[known].sum() / ns[known].sum()))} of the peak"
+    return f", at {format_share(float(np.average(shares[known], weights=ns[known])))} of the peak"
 
 
 @Rule(

@@ -121,7 +121,7 @@ def fusable(facts: SourceFacts, limits: Limits) -> Outcome:
     if all(cost is None for cost in calls.costs):
         return NO_SHAPES
     spared, follows = _spared(calls)
-    gain = round(float(spared.sum()))
+    gain = sum_of(np.rint(spared).astype(np.int64))
     if not gain or gain < limits["share"] * facts.span_ns:
         return None
     is_link = spared > 0
@@ -162,8 +162,9 @@ def _spared(calls: ModelledCalls) -> tuple[AnyArray, AnyArray]:
             continue
         parts[:, at] = [min(0.5, before.bytes / max(1, cost[1])) for cost in costs if cost is not None]
     which = which.reshape(-1)
-    np.add.at(spared, first, parts[0, which] * calls.ns[first])
-    np.add.at(spared, second, parts[1, which] * calls.ns[second])
+    # A call is the first of one pair, and the second of one; with work on several streams that of one stream.
+    spared[first] += parts[0, which] * calls.ns[first]
+    spared[second] += parts[1, which] * calls.ns[second]
     follows[second[parts[1, which] > 0]] = True
     return spared, follows
 
@@ -235,7 +236,7 @@ def few_blocks(facts: SourceFacts, limits: Limits) -> Outcome:
     work = facts.work[_are_products(facts.work)]
     blocks = _blocks_of(facts.index, work)
     few = (blocks > 0) & (blocks <= limits["fill_share"] * count)
-    gain = round(float((work.dur[few] * (1 - blocks[few] / count)).sum()))
+    gain = sum_of(np.rint(work.dur[few] * (1 - blocks[few] / count)).astype(np.int64))
     if not gain or gain < limits["share"] * facts.span_ns:
         return None
     own = work[few]

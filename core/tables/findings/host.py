@@ -301,7 +301,7 @@ def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
     "Where the time goes",
     "the trace holds neither device work nor operators or runtime calls: it is of another kind of program",
     OWN,
-    helps="The call tree shows what calls it, and a flame graph where it stands.",
+    helps="The call tree shows what calls it, and a flame graph what is around it.",
     kind="headline",
 )
 def widest(facts: SourceFacts, limits: Limits) -> Outcome:
