@@ -48,7 +48,7 @@ def zip_of(data: bytes, method: int = zipfile.ZIP_DEFLATED, *, streamed: bool = 
 def tar_of(data: bytes, form: int = tarfile.PAX_FORMAT, name: str = "run/trace.json") -> bytes:
     """Return a tar archive with a folder and one trace."""
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=form) as archive:
+    with tarfile.open(fileobj=out, mode="w", format=form, encoding="utf-8") as archive:
         folder = tarfile.TarInfo("run")
         folder.type = tarfile.DIRTYPE
         archive.addfile(folder)

@@ -43,7 +43,7 @@ OUTSIDE: dict[str, Callable[[bytes], bytes]] = {
 def archive_of(*members: tuple[str, bytes], form: int = tarfile.PAX_FORMAT) -> bytes:
     """Return an archive of files, folders (names that end with /) and links (names that end with @)."""
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=form) as archive:
+    with tarfile.open(fileobj=out, mode="w", format=form, encoding="utf-8") as archive:
         for name, data in members:
             info = tarfile.TarInfo(name.rstrip("/@"))
             if name.endswith(("/", "@")):
