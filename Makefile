@@ -72,6 +72,7 @@ check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict -p tracelane
+	$(BIN)/mypy tests benchmarks
 	PYTHONPATH=src $(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_walls.py tests/test_build_files.py
 

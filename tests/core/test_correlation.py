@@ -56,8 +56,8 @@ def test_samples_meet_the_busy_share_of_their_intervals(seed: int) -> None:
             )
             if end - shift > window[0] and start - shift < window[1]
         ]
-        columns = [list(column) for column in zip(*rows)] or [[], [], []]
-        expected.append(likeness(*columns, window[1] - window[0]))
+        values, shares, lengths = ([row[at] for row in rows] for at in range(3))
+        expected.append(likeness(values, shares, lengths, window[1] - window[0]))
     r = exact(activity, intervals(spans), shifts, window, INTERVAL)
     assert np.isnan(expected).any() and not np.isnan(expected).all()
     np.testing.assert_allclose(r, expected, rtol=1e-9, equal_nan=True)

@@ -475,6 +475,6 @@ def test_totals_of_stretched_traces(kind: str, tmp_path: Path, capsys: pytest.Ca
             assert code in (0, 1, 2, 64), (command, code)
         if all(shapes):
             answers += 1
-            wrong += [f"{' '.join(command)}: {what}" for what in _checked(*shapes, factor)]
+            wrong += [f"{' '.join(command)}: {what}" for what in _checked(shapes[0], shapes[1], factor)]
     assert not wrong, "\n".join(wrong[:20])
     assert answers > len(ANALYSES)
