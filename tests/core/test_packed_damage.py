@@ -67,7 +67,7 @@ def test_what_a_tool_finds_damaged_is_said(name: str, tmp_path: Path) -> None:
         offsets = [one.offset for one in problems if one.kind != OTHER_TEXT]
         assert all(offset is not None and 0 <= offset <= len(data) for offset in offsets)
         assert result.events <= len(EVENTS)
-    assert refuted > 20
+    assert refuted > (10 if kind == "tar" else 20)  # which has no checksum of its files
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import file, files, for_files
+from tests.events import complete, open_events
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
@@ -564,3 +565,11 @@ def test_folded_stacks_are_bounded(tmp_path: Path) -> None:
     assert max(line.count(";") for line in lines) == DEEPEST_FOLDED
     assert sum("(deeper than 500 calls)" in line for line in lines) == 1
     assert sum(int(line.rpartition(" ")[2]) for line in lines) == 6000 * 1000
+
+
+@pytest.mark.parametrize("from_bottom", [False, True])
+@pytest.mark.parametrize("path", [["a"], ["a", "b"], ["b", "a", "c"]])
+def test_nodes_by_launch_without_device_work(path: list[str], from_bottom: bool, tmp_path: Path) -> None:
+    """Where nothing runs on a device no node by launch has slices, however the tree came to be open."""
+    trace = open_events(tmp_path, [complete(0, 10, "a"), complete(1, 5, "b")])
+    assert not slices_of_node(Scope(trace), path, "launch", from_bottom).count

@@ -334,7 +334,7 @@ def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], fro
         return [work[fits & ~is_known]]
     if len(chain) == 1 and from_bottom:
         return [work[fits]]
-    stacks = _Stacks.of(rows)
+    stacks = _Stacks.of(index, rows)
     chain_codes = [stacks.labels.get(name, ROOT) for name in chain]
     below = (
         _chained(stacks.codes, stacks.around, chain_codes[1:], from_bottom) if len(chain) > 1 else work[:0]
@@ -360,10 +360,11 @@ class _Stacks:
     node: I64  # the entry of each piece of work's owner, ROOT where its launch is not known
 
     @classmethod
-    def of(cls, rows: Frame) -> _Stacks:
+    def of(cls, source: Index, rows: Frame) -> _Stacks:
+        """Return the stacks of the device work of one source."""
         labels, launches = Labels(), rows.launched
-        host = with_ancestors(rows.index, distinct(launches[launches >= 0]))
-        codes, around = [labels.of_slices(rows.index, host, name_in_tree)], [rows_around(rows.index, host)]
+        host = with_ancestors(source, distinct(launches[launches >= 0]))
+        codes, around = [labels.of_slices(source, host, name_in_tree)], [rows_around(source, host)]
         node, size = places_in(host, launches), len(host)
         for book in distinct(rows.book[rows.is_by_capture]).tolist():
             own = np.flatnonzero(rows.book == book)
