@@ -222,8 +222,9 @@ class SlowLine:
         count, self._read_tail = questions_in(self._read_tail, data)
         self._sent_questions += count
         self.most_unanswered = max(self.most_unanswered, self._sent_questions - self._sent_answers)
-        for start in range(0, len(data), PACKET):
-            packet = data[start : start + PACKET]
+        step = PACKET if self.bits_per_s or self.delay_s else max(1, len(data))
+        for start in range(0, len(data), step):
+            packet = data[start : start + step]
             begins = max(time.monotonic(), self._free_at)
             self._free_at = begins + (len(packet) * 8 / self.bits_per_s if self.bits_per_s else 0.0)
             self._under_way.append((self._free_at + self.delay_s, packet))

@@ -64,6 +64,16 @@ async def test_table(file_trace: Trace, tmp_path: Path) -> None:
         assert message(app).startswith(f"copied {len(rows)} rows")
 
 
+async def test_a_table_that_no_terminal_copies(file_trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a larger table it is said how large it is, and what writes it; nothing is sent to the terminal."""
+    monkeypatch.setattr("tracelane.tui.controllers.saving.MAX_COPIED", 50)
+    async with open_viewer(file_trace, (120, 50)) as (app, pilot):
+        await press_keys(app, pilot, "t", "t")
+        app.run_command("copy-table")
+        await pilot.pause()
+        assert ":save table FILE.md" in message(app) and not app.clipboard
+
+
 async def test_slices(file_trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What range, :only and :filter leave is written as the command prints it; nothing is written over."""
     start = file_trace.span[0]

@@ -11,7 +11,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import write_new_file
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import count_of
+from tracelane.core.base.units import count_of, format_bytes
 from tracelane.core.export.cut import cut_scope
 from tracelane.core.export.formats import as_markdown
 from tracelane.core.export.forms import FORMS, Listing, emit
@@ -32,6 +32,8 @@ from .marks import NO_MARKS
 
 PICTURES: Final = (".svg", ".txt")
 SLICE_FORMATS: Final = (".csv", ".json")
+MAX_COPIED = 1 << 20
+"""Characters of a table that are copied: terminals refuse more, and stand still while they take it."""
 LINES_AROUND = 3
 """The most lines of minimap and ruler in a plain picture."""
 
@@ -40,7 +42,13 @@ class SaveController(Controller):
     @does("copy-table")
     def do_copy_table(self) -> None:
         table, order = self._table_on_show()
-        self.app.copy_to_clipboard(as_markdown(table, order))
+        text = as_markdown(table, order)
+        if len(text) > MAX_COPIED:
+            self.app.say(
+                f"{format_bytes(len(text))} are more than terminals copy; :save table FILE.md writes them"
+            )
+            return
+        self.app.copy_to_clipboard(text)
         self.app.say(f"copied {len(table):,} rows of {table.title} as Markdown, where the terminal allows it")
 
     @does("save", typed=True)

@@ -47,6 +47,8 @@ PIECE: Final = 4096
 """Characters that are written at a time."""
 TAKEN_WITHIN_S: Final = 3.0
 """So long the end waits for a terminal that takes nothing; then it discards the frames that wait."""
+MAX_TAKING_S: Final = 30.0
+"""So long it waits for one that takes them slowly."""
 LOOK_AT_WRITES_S: Final = 0.001
 # CAN gives up a sequence that is half sent, as `CSI 38;2;1` of a colour; then no colour, and no frame that is
 # held back until it is whole (synchronized output, mode 2026).
@@ -163,8 +165,9 @@ class TerminalDriver(OpenDriver):
         what gives it back, and return True.
         """
         written, since, late = -1, 0.0, 0.0
+        until = monotonic() + MAX_TAKING_S
         while self._output.flushed < self._writes and not self._output.gone:
-            if written != self._output.pieces and late <= TAKEN_WITHIN_S:
+            if written != self._output.pieces and late <= TAKEN_WITHIN_S and monotonic() < until:
                 written, since = self._output.pieces, monotonic()
             late = monotonic() - since
             if late > 2 * TAKEN_WITHIN_S:
