@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -156,6 +156,19 @@ def concatenated(parts: Sequence[AnyArray]) -> AnyArray:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def groups_alike(columns: Iterable[AnyArray], count: int) -> Groups:
+    """Return so many rows by columns of whole numbers: a group of rows that are alike in all of them, in the
+    order of the numbers.
+    """
+    codes, size = np.zeros(count, np.int64), min(1, count)
+    for values in columns:
+        low = int(values.min(initial=0))
+        width = int(values.max(initial=0)) - low + 1
+        codes, distinct = dense(codes * width + (values.astype(np.int64) - low))
+        size = len(distinct)
+    return Groups(codes, size)
 
 
 def dense(values: AnyArray) -> tuple[I64, I64]:

@@ -11,8 +11,14 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs
-from tests.events import complete
-from tracelane.core.tables.device.efficiency import analyse_efficiency, efficiency, plot_svg
+from tests.events import complete, open_events
+from tracelane.core.tables.device.efficiency import (
+    UNREAD,
+    analyse_efficiency,
+    efficiency,
+    modelled_calls,
+    plot_svg,
+)
 from tracelane.core.tables.device.op_costs import MODELS, Call, cost_of
 from tracelane.core.tables.device.peaks import peak_of, peaks
 from tracelane.core.tables.frame.scope import Scope
@@ -180,3 +186,25 @@ def test_a_plot_and_what_is_above_the_peak(tmp_path: Path) -> None:
     assert row["above_peak"] and row["peak_share"] > 10
     picture = ElementTree.fromstring("".join(plot_svg(tables)))
     assert [one.attrib["fill"] for one in picture.iter("{http://www.w3.org/2000/svg}circle")] == ["crimson"]
+
+
+def test_inputs_that_were_not_read_cost_nothing_known(tmp_path: Path) -> None:
+    """Of calls whose cost depends on inputs in the file's text the longest are read; the others are unknown,
+    and no row of other calls changes.
+    """
+    events = []
+    for at, us in enumerate((10, 30, 20)):
+        ids = {"correlation": at + 1, "External id": at + 1}
+        inputs = {"Input Dims": [[4, 3], [], []], "Input type": [FP32, "", ""]}
+        values = {"Concrete Inputs": ["", "[-1]", "False"]}
+        events += [
+            complete(100 * at, 20, "aten::sum", "cpu_op", args={**ids, **inputs, **values}),
+            complete(100 * at + 1, 5, "cudaLaunchKernel", "cuda_runtime", args=ids),
+            complete(100 * at + 30, us, "k", "kernel", pid=0, tid=7, args={**ids, "stream": 7}),
+        ]
+    scope = Scope(open_events(tmp_path, events))
+    every, some = modelled_calls(scope, 0), modelled_calls(scope, 0, 1)
+    assert every.costs == [(12, 48 + 16)] and every.key_ns.tolist() == [60_000]
+    known = {some.keys[at].inputs == UNREAD: ns for at, ns in enumerate(some.key_ns.tolist())}
+    assert known == {True: 30_000, False: 30_000}
+    assert sorted(map(str, some.costs)) == ["(12, 64)", "None"]

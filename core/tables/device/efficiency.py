@@ -23,7 +23,7 @@ from ...base.safe_text import safe
 from ...base.units import format_ns, format_share
 from ...index.store import Index
 from ...query.args import argument_values
-from ...query.groups import Groups, concatenated
+from ...query.groups import Groups, concatenated, dense, groups_alike
 from ...query.lookup import promoted_of, rows_around
 from ...trace.owners import OWN
 from ..frame.frame import Frame
@@ -64,6 +64,10 @@ NEEDS_VALUES = ("convolution", "attention", "sum", "mean", "batch_norm", "layer_
 """Operators whose cost depends on inputs that are no tensors."""
 
 
+UNREAD = "not read"
+"""In place of such inputs of calls whose text was not looked at."""
+
+
 class OpKey(NamedTuple):
     """What calls of an operator have in common that cost the same; texts as they stand in the file."""
 
@@ -75,6 +79,11 @@ class OpKey(NamedTuple):
     @property
     def call(self) -> Call:
         return Call(_list(self.shapes), _list(self.types), _list(self.inputs))
+
+    @property
+    def cost(self) -> Cost | None:
+        """What a call costs, None where no model has its inputs, or they were not read."""
+        return None if self.inputs == UNREAD else cost_of(self.name, self.call)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +103,7 @@ class ModelledCalls:
     @cached_property
     def costs(self) -> list[Cost | None]:
         """What a call of each key costs, None where no model has its inputs."""
-        return [cost_of(key.name, key.call) for key in self.keys]
+        return [key.cost for key in self.keys]
 
     @cached_property
     def key_ns(self) -> I64:
@@ -112,33 +121,40 @@ class ModelledCalls:
         return np.array([nan if share is None else share for share in shares], np.float64)
 
 
-def modelled_calls(scope: Scope, source: int) -> ModelledCalls:
+def modelled_calls(scope: Scope, source: int, most_read: int | None = None) -> ModelledCalls:
     """Return the calls of a source's operators that have a model, those of graphs that it replays among them
-    where a capture says them. Raises Cancelled.
+    where a capture says them. Of at most `most_read` calls, those that take longest, are inputs read that
+    stand in the file's text alone (None: of all). Raises Cancelled.
     """
     owners = scope.trace.owners(source)
-    parts = [_calls_in(scope, source, book) for book in range(len(owners.indexes))]
+    parts = [_calls_in(scope, source, book, most_read) for book in range(len(owners.indexes))]
     work, call = parts[0].work, parts[0].call.copy()
     for at, part in enumerate(parts[1:], 1):
         owned = part.call >= 0
         call[owned] = part.call[owned] + sum(len(one.ns) for one in parts[:at])
     numbered: dict[OpKey, int] = {}
-    key = np.array([numbered.setdefault(one, len(numbered)) for part in parts for one in part.keys], np.int64)
+    key = concatenated(
+        [
+            np.array([numbered.setdefault(one, len(numbered)) for one in part.keys], np.int64)[part.key]
+            for part in parts
+        ]
+    )
     positions, ns = (concatenated([getattr(part, name) for part in parts]) for name in ("positions", "ns"))
     return ModelledCalls(work, call, positions, ns, key, list(numbered), device_of(owners.indexes[OWN]))
 
 
 class _CallsOfBook(NamedTuple):
-    """The calls of a book of a source's owners: as ModelledCalls has them, but `keys` are those of each."""
+    """The calls of a book of a source's owners, as ModelledCalls has them."""
 
     work: Frame
     call: I64
     positions: I64
     ns: I64
+    key: I64
     keys: Sequence[OpKey]
 
 
-def _calls_in(scope: Scope, source: int, book: int) -> _CallsOfBook:
+def _calls_in(scope: Scope, source: int, book: int, most_read: int | None) -> _CallsOfBook:
     """Return the calls of the source itself, or those of a capture: there each replay calls once more what
     was captured once, and leads to the first work of it.
     """
@@ -156,14 +172,22 @@ def _calls_in(scope: Scope, source: int, book: int) -> _CallsOfBook:
     linked = LinkedWork(work, nodes, np.full(len(called), -1, np.int64))
     busy = linked.busy_ns(np.arange(len(called)), len(called))
     used = np.flatnonzero(busy)
-    which, of = np.unique(called[used], return_inverse=True)
+    of, which = dense(called[used])
     own = members[which]
-    dims, types = (_texts(index, promoted_of(index, key, own, -1)) for key in ("input_dims", "input_type"))
-    operators = [numbers[int(at)] for at in names[own]]
-    keys = list(map(OpKey, operators, dims, types, _other_inputs(index, own, operators)))
-    return _CallsOfBook(
-        work, places_in(used, nodes), positions[used], busy[used], [keys[at] for at in of.tolist()]
+    total = Groups(of, len(own)).sums(busy[used])
+    inputs, texts = _other_inputs(index, own, numbers, total, most_read)
+    columns = (
+        names[own],
+        promoted_of(index, "input_dims", own, -1),
+        promoted_of(index, "input_type", own, -1),
     )
+    alike = groups_alike((*columns, inputs), len(own))
+    rows = zip(*(column[alike.first()].tolist() for column in (*columns, inputs)))
+    keys = [
+        OpKey(numbers[name], _text(index, dims), _text(index, types), texts[more])
+        for name, dims, types, more in rows
+    ]
+    return _CallsOfBook(work, places_in(used, nodes), positions[used], busy[used], alike.codes[of], keys)
 
 
 def _replayed(nodes: I64, launched: I64) -> tuple[I64, I64]:
@@ -210,15 +234,13 @@ def efficiency(scope: Scope) -> Table:
     sums. Raises Cancelled.
     """
     rows: dict[OpKey, _Row] = {}
-    total = covered = 0
+    total = 0
     for source in scope.sources:
         calls = modelled_calls(scope, source)
         _add(calls, source, rows)
-        total, covered = total + sum_of(calls.work.full_ns), covered + sum_of(calls.ns)
+        total += sum_of(calls.work.full_ns)
     records = [
-        (_record(key, row, cost), row.jump)
-        for key, row in rows.items()
-        if (cost := cost_of(key.name, key.call)) is not None
+        (_record(key, row, cost), row.jump) for key, row in rows.items() if (cost := key.cost) is not None
     ]
     records.sort(key=lambda one: (-(one[0]["recoverable_ns"] or 0), -one[0]["kernel_ns"]))
     modelled, rated, recoverable = (
@@ -309,14 +331,12 @@ def _flops_peak(peak: Mapping[str, Any], kind: str, form: str, tflops: float) ->
 def _add(calls: ModelledCalls, source: int, rows: dict[OpKey, _Row]) -> None:
     """Add the calls of a source to the rows of all."""
     groups = Groups(calls.key, len(calls.keys))
-    longest = calls.positions[np.lexsort((-calls.ns, calls.key))]
-    first = np.cumsum(groups.counts) - groups.counts
     columns = (
         groups.counts,
         groups.sums(calls.ns),
         groups.least(calls.ns),
         groups.most(calls.ns),
-        longest[first],
+        calls.positions[groups.longest(calls.ns)],
     )
     for key, count, ns, least, most, position in zip(calls.keys, *(column.tolist() for column in columns)):
         row = rows.setdefault(key, _Row(least=least))
@@ -327,8 +347,8 @@ def _add(calls: ModelledCalls, source: int, rows: dict[OpKey, _Row]) -> None:
         row.devices.add(calls.device)
 
 
-def _texts(index: Index, numbers: I64) -> list[str]:
-    return ["" if at < 0 else index.string(at) for at in numbers.tolist()]
+def _text(index: Index, number: int) -> str:
+    return "" if number < 0 else index.string(number)
 
 
 def _outermost(index: Index, members: I64, numbers: Mapping[int, str]) -> I64:
@@ -345,13 +365,22 @@ def _outermost(index: Index, members: I64, numbers: Mapping[int, str]) -> I64:
     return top
 
 
-def _other_inputs(index: Index, positions: I64, names: list[str]) -> list[str]:
-    texts = [""] * len(positions)
-    some = [at for at, name in enumerate(names) if any(word in name for word in NEEDS_VALUES)]
-    values = argument_values(index, "Concrete Inputs", positions[some]) if some else ()
-    for at, value in zip(some, values):
-        texts[at] = json.dumps(value) if isinstance(value, list) else ""
-    return texts
+def _other_inputs(
+    index: Index, positions: I64, names: Mapping[int, str], ns: I64, most_read: int | None
+) -> tuple[I64, list[str]]:
+    """Return the inputs of calls that are no tensors, where the cost depends on them: the number of each
+    call's text, and the texts. Reading one takes some 40 µs.
+    """
+    needing = [number for number, name in names.items() if any(word in name for word in NEEDS_VALUES)]
+    some = np.flatnonzero(np.isin(index.column("slices.name")[positions], needing))
+    texts = {"": 0, UNREAD: 1}
+    of_calls = np.zeros(len(positions), np.int64)
+    of_calls[some] = texts[UNREAD]
+    some = np.sort(some[np.argsort(-ns[some], kind="stable")][:most_read])
+    values = argument_values(index, "Concrete Inputs", positions[some]) if len(some) else ()
+    read = (json.dumps(value) if isinstance(value, list) else "" for value in values)
+    of_calls[some] = [texts.setdefault(text, len(texts)) for text in read]
+    return of_calls, list(texts)
 
 
 def _list(text: str) -> list[Any]:

@@ -52,6 +52,8 @@ from .meanwhile import Activity, Meanwhile, first_launches, meanwhile
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
+MAX_READ = 4096
+"""Calls whose inputs are read from the file's text: a sixth of a second."""
 MIN_TRUSTED = 0.1
 """Where less of the time than this can be trusted, nothing is said about the devices."""
 PAUSE_TIMES, PAUSES_ALIKE, PAUSES_DIFFER = 5, 20, 1.3
@@ -256,7 +258,8 @@ class SourceFacts:
     @cached_property
     def modelled(self) -> ModelledCalls:
         """The calls of operators of which it is known how many FLOPs and bytes they need."""
-        return modelled_calls(replace(self.scope, range=self.capture.window, work=None), self.source)
+        scope = replace(self.scope, range=self.capture.window, work=None)
+        return modelled_calls(scope, self.source, MAX_READ)
 
     @cached_property
     def has_devices(self) -> bool:

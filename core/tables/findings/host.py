@@ -9,7 +9,7 @@ from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
-from ...query.groups import Groups
+from ...query.groups import groups_alike
 from ..frame.frame_columns import work_of
 from ..host.host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
 from ..host.op_events import OP, RUNTIME
@@ -314,10 +314,10 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     own_ns[np.isin(positions, facts.scope.trace.on_other_clock(facts.source))] = 0
     if not own_ns.any():
         return None
-    keys, codes = np.unique(names.astype(np.int64) * (int(lanes.max()) + 1) + lanes, return_inverse=True)
-    total = Groups(codes, len(keys)).sums(own_ns)
+    groups = groups_alike((names, lanes), len(names))
+    total = groups.sums(own_ns)
     top = int(np.argmax(total))
-    own = np.flatnonzero(codes == top)
+    own = np.flatnonzero(groups.codes == top)
     longest = own[np.argmax(own_ns[own])]
     index, lane = facts.index, facts.scope.trace.lanes[int(lanes[longest])]
     name = short_name(safe(index.string(int(names[longest]))))

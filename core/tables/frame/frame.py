@@ -18,7 +18,7 @@ import numpy as np
 from ...base.arrays import I64, AnyArray, Intervals, merge
 from ...base.pattern import Pattern
 from ...index.store import Index
-from ...query.groups import Groups, Labels, concatenated, dense
+from ...query.groups import Groups, Labels, concatenated, dense, groups_alike
 from ...trace.devices import Device
 from ...trace.step_spans import StepSpans, step_spans
 from .kinds import KERNEL_TYPES, kind_table
@@ -153,16 +153,12 @@ class Frame:
         the order of appearance within the parts that another column makes. Rows of equal text are a group.
         """
         labels = Labels()
-        codes, size = np.zeros(len(self), np.int64), min(1, len(self))
-        for key in keys:
-            values = getattr(self, key)
-            if isinstance(values, Words):
-                values = self._codes_of(values, labels, within)
-            low = int(values.min(initial=0))
-            width = int(values.max(initial=0)) - low + 1
-            codes, distinct = dense(codes * width + (values - low))
-            size = len(distinct)
-        return FrameGroups(codes, size, self)
+        columns = (getattr(self, key) for key in keys)
+        groups = groups_alike(
+            (self._codes_of(one, labels, within) if isinstance(one, Words) else one for one in columns),
+            len(self),
+        )
+        return FrameGroups(groups.codes, groups.size, self)
 
     def _codes_of(self, words: Words, labels: Labels, within: str) -> I64:
         numbers = np.zeros(len(words.texts), np.int64)
