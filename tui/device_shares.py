@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tracelane.core.tables.device.device_state import DeviceState
     from tracelane.core.trace.devices import Device
 
+PRINTED_SLICES = 500_000
+"""Of more device work a printed picture does not wait until it is known what devices did: a second or two."""
 LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
 """Lanes whose gaps are drawn, and of how many of each it is looked up what the host did."""
 GAP_WORDS = ("host late", "between kernels", "unexplained")
@@ -53,14 +55,14 @@ def states_over_all(scope: Scope, most_slices: int = MAX_SLICES) -> tuple[Device
     return device_states(replace(scope, range=(min(low, start), max(high, end)), steps=""))
 
 
-def drawn_states(scope: Scope, most_slices: int = MAX_SLICES) -> DrawnStates | None:
-    """Return what lines show of what devices did, None where they have more slices than `most_slices`, or
-    there are none.
-    """
-    states = states_over_all(scope, most_slices)
-    if not states:
-        return None
-    return DrawnStates.of(scope.clocks, states, gaps_of_lanes(scope, states))
+def drawn_states(scope: Scope, states: tuple[DeviceState, ...] | None) -> DrawnStates:
+    """Return what lines show of what devices did; nothing where that is not known."""
+    return DrawnStates.of(scope.clocks, states or (), gaps_of_lanes(scope, states or ()))
+
+
+def printed_states(scope: Scope) -> DrawnStates:
+    """Return the same for a picture that is printed, which waits until it is known."""
+    return drawn_states(scope, states_over_all(scope, PRINTED_SLICES))
 
 
 def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> list[DeviceShare]:

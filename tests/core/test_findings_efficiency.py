@@ -120,7 +120,7 @@ def test_what_could_be_spared_of_a_product(tmp_path: Path) -> None:
     """At 30 % of the peak seven tenths of the time."""
     finding = findings_of(program([mm(MM_US / 0.3)]), tmp_path)["below-peak"]
     assert finding.claimed_ns == pytest.approx(0.7 * 10 * 1000 * MM_US / 0.3, rel=0.01)
-    assert finding.text.startswith("mm reaches 30.0 % of what the device can do")
+    assert finding.text.startswith("mm at 30.0 %: of ")
 
 
 def test_what_could_be_spared_of_a_chain(tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ def test_a_printed_picture_tells_waiting_from_work(
     lines = capsys.readouterr().out.splitlines()
     hatched = [line for line in lines if "░" in line]
     assert len(hatched) > 1 and hatched[0].startswith("device"), lines[:20]
+    assert main(["report", *paths, "--index-dir", cache]) == 0
+    assert "░" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("chosen", "has_colours"), [("always", True), ("never", False), ("auto", False)])

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 PICTURE_WIDTH = 120
 PICTURE_HEIGHT = 40
-PRINTED_SLICES = 500_000
-"""Of more device work a printed picture does not wait until it is known what devices did: a second or two."""
 TITLE_CELLS = 24
 """Roughly what titles take of the width; the viewer fits the window to its real width."""
 
@@ -163,14 +161,14 @@ def offered_log(trace: Trace, how: str) -> str:
 
 def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: int | None) -> None:
     from tracelane.core.tables.frame.scope import Scope
-    from tracelane.tui.device_shares import drawn_states
+    from tracelane.tui.device_shares import printed_states
     from tracelane.tui.text.picture import picture, plain_picture
     from tracelane.tui.text.summary import summary, writable
 
     columns, lines = terminal_size(PICTURE_WIDTH, PICTURE_HEIGHT)
     width, height = width or columns, height or lines
     session = session_of_options(trace, view_options, width)
-    states = drawn_states(Scope(trace, clocks=session.clocks), PRINTED_SLICES)
+    states = printed_states(Scope(trace, clocks=session.clocks))
     if has_colours(can_draw()):
         from rich.console import Console
 

@@ -19,7 +19,7 @@ from tracelane.core.trace import LaneRole, Trace
 
 from ..actions import view
 from ..actions.clocks import on_log
-from ..device_shares import device_shares, gaps_of_lanes, rank_notes, state_shares, states_over_all
+from ..device_shares import device_shares, drawn_states, rank_notes, state_shares, states_over_all
 from ..draw.header import DeviceShare, busy_texts, elsewhere_text, header_of
 from ..draw.opening import with_devices_in_view
 from ..draw.ranks import RankNotes, opens_folded
@@ -177,9 +177,8 @@ class DrawingController(Controller):
             scope = Scope(own, clocks=clocks, cancelled=cancelled)
             states = states_over_all(scope)
             devices, notes = device_shares(scope, states), rank_notes(scope)
-            drawn = DrawnStates.of(scope.clocks, states or ())
-            drawn = replace(drawn, gaps=gaps_of_lanes(scope, states or ()))
-            return DeviceFacts(devices, notes, state_shares(scope, states, devices), drawn)
+            spent = state_shares(scope, states, devices)
+            return DeviceFacts(devices, notes, spent, drawn_states(scope, states))
 
         def have(facts: DeviceFacts) -> None:
             if self.store.trace is trace and self._has_lanes:

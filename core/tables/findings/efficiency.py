@@ -42,7 +42,7 @@ def _is_limit(facts: SourceFacts, limits: Limits) -> bool:
 
 @Rule(
     "below-peak",
-    "Operators far below the device's peak",
+    "Far below the peak",
     "a device computes at least {busy_share} of the time looked at, and operators that reach less than "
     "{peak_share} of its peak, of FLOP/s or bytes/s, whichever is nearer, could be shorter by {share} of "
     "that time at the peak",
@@ -76,7 +76,7 @@ def below_peak(facts: SourceFacts, limits: Limits) -> Outcome:
     top = int(np.argmax(gains))
     name = calls.keys[top].name.removeprefix("aten::")
     text = (
-        f"{name} reaches {format_share(float(calls.peak_shares[top]))} of what the device can do: of "
+        f"{name.lstrip('_')} at {format_share(float(calls.peak_shares[top]))}: of "
         f"{about_ns(int(calls.key_ns[top]))} it could spare {about_ns(int(gains[top]))}"
     )
     others = int(np.count_nonzero(gains)) - 1
