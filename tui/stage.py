@@ -34,6 +34,8 @@ from .terminal.pacing import PacedApp
 from .widgets.bars import MessageLine
 from .widgets.table import ColumnView
 
+MAX_COPIED = 1 << 20
+"""Characters that are copied: terminals refuse more, and stand still while they take it."""
 MESSAGES_KEPT = 500
 K = TypeVar("K")
 M = TypeVar("M", bound=Callable[..., object])
@@ -199,6 +201,13 @@ class Stage(PacedApp):
     def composed(self) -> bool:
         """Whether the screen's widgets are there: not yet at the start, no more while the App closes."""
         return self.is_filled and self.can_go_on
+
+    def copied(self, text: str) -> bool:
+        """Have the terminal copy a text; return False for one that is too long for it."""
+        if len(text) > MAX_COPIED:
+            return False
+        self.copy_to_clipboard(text)
+        return True
 
     def say(self, text: str, stays: bool = False) -> None:
         """Show a message until the next command, or, where it `stays`, until it is dismissed; an empty one

@@ -65,13 +65,18 @@ async def test_table(file_trace: Trace, tmp_path: Path) -> None:
 
 
 async def test_a_table_that_no_terminal_copies(file_trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a larger table it is said how large it is, and what writes it; nothing is sent to the terminal."""
-    monkeypatch.setattr("tracelane.tui.controllers.saving.MAX_COPIED", 50)
+    """Of a larger table it is said how large it is, and what writes it; of details they are shown. Nothing is
+    sent to the terminal.
+    """
+    monkeypatch.setattr("tracelane.tui.stage.MAX_COPIED", 50)
     async with open_viewer(file_trace, (120, 50)) as (app, pilot):
         await press_keys(app, pilot, "t", "t")
         app.run_command("copy-table")
         await pilot.pause()
         assert ":save table FILE.md" in message(app) and not app.clipboard
+        app.run_command("copy-view")
+        await pilot.pause()
+        assert "More than terminals copy" in screen_text(app) and not app.clipboard
 
 
 async def test_slices(file_trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

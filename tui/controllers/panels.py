@@ -89,8 +89,9 @@ class PanelController(Controller):
 
     def _copied(self, text: str) -> None:
         text = safe_lines(text)
-        self.app.copy_to_clipboard(text)
-        self.app.push_screen(CopiedText("Copied, where the terminal allows it (OSC 52)", text))
+        is_copied = self.app.copied(text)
+        title = "Copied, where the terminal allows it (OSC 52)" if is_copied else "More than terminals copy"
+        self.app.push_screen(CopiedText(title, text))
 
     def panel_soon(self) -> None:
         """Let the panel follow once the keys are at rest."""

@@ -32,8 +32,6 @@ from .marks import NO_MARKS
 
 PICTURES: Final = (".svg", ".txt")
 SLICE_FORMATS: Final = (".csv", ".json")
-MAX_COPIED = 1 << 20
-"""Characters of a table that are copied: terminals refuse more, and stand still while they take it."""
 LINES_AROUND = 3
 """The most lines of minimap and ruler in a plain picture."""
 
@@ -43,12 +41,11 @@ class SaveController(Controller):
     def do_copy_table(self) -> None:
         table, order = self._table_on_show()
         text = as_markdown(table, order)
-        if len(text) > MAX_COPIED:
+        if not self.app.copied(text):
             self.app.say(
                 f"{format_bytes(len(text))} are more than terminals copy; :save table FILE.md writes them"
             )
             return
-        self.app.copy_to_clipboard(text)
         self.app.say(f"copied {len(table):,} rows of {table.title} as Markdown, where the terminal allows it")
 
     @does("save", typed=True)

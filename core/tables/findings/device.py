@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, Intervals, distinct, merge, sum_of
-from ...base.short_names import comparable_name, short_names
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ..device.device_state import BUSY
 from ..frame.frame import Frame
@@ -22,6 +21,7 @@ from ..rule_threshold import OWN, Limits
 from ..steps.step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome
+from .kernels import kernels_alike
 from .rule import GUIDE, HTA, TENSORBOARD, Rule, effects_of
 
 LIMITS: Mapping[KernelType, str] = {
@@ -324,15 +324,13 @@ def _first_kernel(facts: SourceFacts, work: Frame) -> tuple[str, tuple[Evidence,
     work = work[work.is_type("compute", "communication")]
     if not len(work):
         return "", ()
-    work = work.plus(alike=work.names_at(lambda part: part.name_number, comparable_name))
-    alike = work.group("alike")
+    alike, names = kernels_alike(work)
     total = alike.sums(work.dur)
     top = int(np.argmax(total))
     part = share(int(total[top]), sum_of(total))
     if part < FIRST_SHARE:
         return "", ()
-    name = short_names(work.alike[alike.first()].tolist())[top]
-    runs = work[alike.codes == top]
+    name, runs = names[top], work[alike.codes == top]
     return f"; {format_share(part)} of it in {name}{_of_peak(facts, runs)}", (
         facts.on_device(f"its longest run: {name}", runs.top("dur", 1)),
     )

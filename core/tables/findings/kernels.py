@@ -13,7 +13,7 @@ from ...base.units import about_ns, count_of, format_ratio, format_share
 from ...index.format import NONE
 from ...query.groups import Groups
 from ...query.lookup import category_mask, nearest_around, promoted_of
-from ..frame.frame import Frame
+from ..frame.frame import Frame, FrameGroups
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import NO_LAUNCHES, SourceFacts, share
@@ -33,6 +33,13 @@ SLOWER_RUNS = 4
 """A kernel with fewer runs does not tell whether it became slower."""
 
 
+def kernels_alike(work: Frame) -> tuple[FrameGroups, list[str]]:
+    """Return device work by the names that its kernels have in every run, and the short forms of these."""
+    work = work.plus(alike=work.names_at(lambda part: part.name_number, comparable_name))
+    alike = work.group("alike")
+    return alike, short_names(work.alike[alike.first()].tolist())
+
+
 @Rule(
     "device-hotspot",
     "One kernel dominates",
@@ -46,8 +53,7 @@ SLOWER_RUNS = 4
 )
 def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     work = facts.work
-    work = work.plus(alike=work.names_at(lambda part: part.name_number, comparable_name))
-    alike = work.group("alike")
+    alike, names = kernels_alike(work)
     total = alike.sums(np.where(work.is_type("memory"), 0, work.dur))
     whole = sum_of(total)
     total = np.where(alike.sums(work.is_type("communication")) > 0, 0, total)
@@ -58,7 +64,7 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     runs = work[alike.codes == top]
     times = "in one run" if len(runs) == 1 else f"in {len(runs):,} runs"
-    name = short_names(work.alike[alike.first()].tolist())[top]
+    name = names[top]
     text = f"{name} takes {format_share(part)} of the kernel time, {about_ns(int(total[top]))} {times}"
     evidence = (facts.on_device(f"its longest run: {name}", runs.top("dur", 1)),)
     return Observation(text, evidence, runs.union(), work=distinct(runs.position))
