@@ -75,7 +75,7 @@ def pack(folder: Path, out: Path) -> Path:
     with (
         archive.open("wb") as raw,
         gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w") as files,
+        tarfile.open(fileobj=packed, mode="w", encoding="utf-8") as files,
     ):
         files.add(folder, folder.name, filter=plain)  # its entries in order of their names
     return archive

@@ -147,7 +147,7 @@ def outside_error(kind: str, data: bytes) -> str:
 
 def _unpack(data: bytes) -> None:
     """Read all files of an archive."""
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:", errorlevel=2) as archive:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:", errorlevel=2, encoding="utf-8") as archive:
         for member in archive:
             if member.isreg():
                 file = archive.extractfile(member)

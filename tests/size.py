@@ -95,7 +95,7 @@ def files_at(commit: str) -> Iterator[tuple[str, str]]:
     """Yield the files of a commit with their texts, from git's store; CalledProcessError where it is none."""
     command = ["git", "archive", "--format=tar", commit]
     archive = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+    with tarfile.open(fileobj=io.BytesIO(archive), encoding="utf-8") as files:
         for member in files:
             content = files.extractfile(member) if member.isfile() and is_counted(member.name) else None
             if content is not None:

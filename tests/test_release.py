@@ -39,7 +39,7 @@ def test_the_sdist_holds_what_git_knows(sdist: Path) -> None:
     )
     if tracked.returncode:
         pytest.skip("not a git checkout")
-    with tarfile.open(sdist) as files:
+    with tarfile.open(sdist, encoding="utf-8") as files:
         names = {name.partition("/")[2] for name in files.getnames()}
     present = {name for name in tracked.stdout.split("\0") if name and (ROOT / name).is_file()}
     assert present - names - LINKS_OF_SRC == set()
@@ -56,7 +56,7 @@ def test_the_sdist_is_the_same_every_time(sdist: Path, tmp_path: Path) -> None:
 
 def test_metadata(sdist: Path) -> None:
     """They name version, addresses, status and Pythons; the README in them has no relative links."""
-    with tarfile.open(sdist) as files:
+    with tarfile.open(sdist, encoding="utf-8") as files:
         member = next(each for each in files if each.name.endswith("/PKG-INFO"))
         stream = files.extractfile(member)
         assert stream is not None
@@ -137,7 +137,7 @@ def test_a_bundle_is_packed_without_this_machine(tmp_path: Path) -> None:
         pack(folder, tmp_path / name)
     archives = [(tmp_path / name / "bundle.tar.gz").read_bytes() for name in ("one", "two")]
     assert archives[0] == archives[1]
-    with tarfile.open(tmp_path / "one" / "bundle.tar.gz") as files:
+    with tarfile.open(tmp_path / "one" / "bundle.tar.gz", encoding="utf-8") as files:
         assert files.getmember("bundle/install.sh").mode == 0o755
 
 

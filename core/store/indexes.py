@@ -27,7 +27,7 @@ _FILE = re.compile(r"[A-Za-z0-9_.]+\.(?:table|json|[iuf][1248])|" + re.escape(MA
 def write_index(location: StoreLocation, record: RecordName, index: Index) -> None:
     """Write the index of a rank into a store. Raises TracelaneError."""
     with tempfile.TemporaryFile() as body:
-        with tarfile.open(fileobj=body, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        with tarfile.open(fileobj=body, mode="w", format=tarfile.USTAR_FORMAT, encoding="utf-8") as archive:
             for path in sorted(index.folder.iterdir()):
                 if path.is_file() and _FILE.fullmatch(path.name):
                     entry = tarfile.TarInfo(path.name)

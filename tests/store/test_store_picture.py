@@ -238,7 +238,7 @@ def test_archives_that_hold_anything_else_are_refused(traces: Path, tmp_path: Pa
         ("x.py", tarfile.REGTYPE),
     ):
         body = io.BytesIO()
-        with tarfile.open(fileobj=body, mode="w") as archive:
+        with tarfile.open(fileobj=body, mode="w", encoding="utf-8") as archive:
             entry = tarfile.TarInfo(name)
             entry.type, entry.linkname = kind, "/etc/passwd"
             archive.addfile(entry)
