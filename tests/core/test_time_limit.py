@@ -300,7 +300,7 @@ PIECES = {
     ("core/tables/findings/judge.py", "sum"),  # a few claims, as Python integers
     ("core/trace/step_choice.py", "sum"),  # counts
     ("core/tables/device/untrusted.py", "sum"),  # counts
-    ("core/tables/doctor/recount.py", "at"),  # counts, and halves of numbers
+    ("core/tables/doctor/index_order.py", "at"),  # counts, and halves of numbers
     ("core/tables/compare/diff.py", "sum"),  # two changes, each of numbers that are not negative
 }
 RUNTIME = {"cat": "cuda_runtime"}
