@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
-from tests.events import Event, index_of
+from tests.events import Event, complete, index_of
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.finding import Baseline
 from tracelane.core.tables.findings.judge import RULES, findings
@@ -601,6 +601,8 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
         ("device-hotspot", _names(50)),  # the only one
         ("device-hotspot", _names(501, 500)),  # half of two
         ("host-hotspot", _selfs(501, 500)),
+        ("widest", [complete(0, 100, "PyTorch Profiler (0)", "Trace", pid="Spans", tid="PyTorch Profiler")]),
+        ("widest", [op(10 * at, 10, f"f{at}", "toplevel") for at in range(30)]),  # nothing stands out
         ("device-bound", [op(0, 100), *launched(10, 5, 500, 50), *launched(20, 5, 550, 50)]),  # a burst
         ("device-bound", [kernel(0, 100, "event_wait", "mtia_ccp_events")]),  # a wait is no work
         ("device-bound", [kernel(0, 100, "threading.py(1): wait", "python_function")]),

@@ -14,6 +14,7 @@ from ...base.numbers import whole_number
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
 from ...index.store import Index
+from ...query.groups import Groups
 from ...query.lookup import promoted_of
 from ..device.efficiency import ModelledCalls, recoverable_ns
 from ..device.op_costs import passed_by
@@ -126,7 +127,9 @@ def fusable(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     is_link = spared > 0
     chains = int(np.count_nonzero(is_link & ~follows))
-    names = [calls.keys[at].name.removeprefix("aten::") for at in distinct(calls.key[is_link]).tolist()]
+    of_key = Groups(calls.key, len(calls.keys)).sums(np.rint(spared).astype(np.int64))
+    dearest = np.argsort(-of_key, kind="stable")[: np.count_nonzero(of_key)]
+    names = [calls.keys[at].name.removeprefix("aten::") for at in dearest.tolist()]
     some = ", ".join(list(dict.fromkeys(names))[:NAMED])
     text = (
         f"{count_of(int(np.count_nonzero(is_link)), 'elementwise operator')} in {count_of(chains, 'chain')} "

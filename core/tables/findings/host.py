@@ -8,7 +8,7 @@ from ...base.arrays import Bools, Intervals, merge, sum_of
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
-from ...index.format import NONE
+from ...index.format import NONE, LaneRole
 from ...query.groups import groups_alike
 from ..frame.frame_columns import work_of
 from ..host.host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
@@ -299,8 +299,10 @@ def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
 @Rule(
     "widest",
     "Where the time goes",
-    "the trace holds neither device work nor operators or runtime calls: it is of another kind of program",
+    "the trace holds neither device work nor operators or runtime calls: it is of another kind of program; "
+    "what takes {share} of all own time is named, the profiler's own spans aside",
     OWN,
+    {"share": 0.05},
     helps="The call tree shows what calls it, and a flame graph what is around it.",
     kind="headline",
 )
@@ -311,19 +313,24 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     if not chunks:
         return None
     positions, names, lanes, own_ns = (np.concatenate(column) for column in zip(*chunks))
-    own_ns[np.isin(positions, facts.scope.trace.on_other_clock(facts.source))] = 0
+    trace = facts.scope.trace
+    own_ns[np.isin(positions, trace.on_other_clock(facts.source))] = 0
+    own_ns[np.isin(lanes, [lane.index for lane in trace.lanes if lane.role is LaneRole.PROFILER])] = 0
     if not own_ns.any():
         return None
     groups = groups_alike((names, lanes), len(names))
     total = groups.sums(own_ns)
     top = int(np.argmax(total))
+    part = share(int(total[top]), sum_of(own_ns))
+    if part < limits["share"]:
+        return None
     own = np.flatnonzero(groups.codes == top)
     longest = own[np.argmax(own_ns[own])]
-    index, lane = facts.index, facts.scope.trace.lanes[int(lanes[longest])]
+    index, lane = facts.index, trace.lanes[int(lanes[longest])]
     name = short_name(safe(index.string(int(names[longest]))))
     text = (
         f"{name} takes most time of its own, {about_ns(int(total[top]))} in {count_of(len(own), 'slice')} of "
-        f"{lane.title}, {format_share(share(int(total[top]), sum_of(own_ns)))} of all own time"
+        f"{lane.title}, {format_share(part)} of all own time"
     )
     evidence = (facts.slice(f"the longest: {name}", int(positions[longest])),)
     starts = facts.scope.starts(facts.source, positions[own])
