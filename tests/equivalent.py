@@ -75,8 +75,8 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "core/tables/path/path_walk.py": {
         ("if len(self.segments) + len(self.spans) & ", "1"): "whether to stop is asked as often",
     },
-    "core/tables/frame/frame.py": {
-        ("width = int(values.max(initial=0))", "2"): "codes are distinct in any width that holds them",
+    "core/query/groups.py": {
+        ("width = int(values.max(initial=0)) - low", "2"): "codes are distinct in any width that holds them",
     },
     "core/trace/device_clocks.py": {
         ("worst = int(np.argmax(lead))", "2"): "any number below 0 is no launch",
