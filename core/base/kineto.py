@@ -27,6 +27,7 @@ GROUPS: dict[Group, frozenset[str]] = {
     "device": frozenset({
         "kernel", "Kernel", "gpu_memcpy", "gpu_memset", "Memcpy", "Memset", "gpu_user_annotation",
         "cuda_sync", "mtia_ccp_events", "mtia_insight", "hpu_op", "collective_comm", "xpu_sync", "cuda_event",
+        "gpu_kernel",
     }),
     "memory": frozenset({"cpu_instant_event"}),
     "other": frozenset(),  # every category not named above, and none at all
@@ -103,6 +104,7 @@ KERNEL_CATEGORIES = frozenset(
         "hpu_op",  # a kernel of Gaudi
         "kernel",
         "Kernel",
+        "gpu_kernel",  # of exports of Nsight Systems
         "mtia_ccp_events",
         "collective_comm",
     }

@@ -11,11 +11,14 @@ these rules that tells:
 4. the process: slices without a category that tells are a device's where the process has a device's label
    ("AIU 0"), or only a device and its number as its name ("GPU2");
    Ranges that a program marked (NVTX, ROCTX) and that a tool projects to a device are derived;
-5. the shape of names, in files without any category or label: a lane nine tenths of whose slices are called
-   as compilers call kernels (`void f<…>(…)`) or as profilers call copies (`[MEMCPY] HtoD`), and none of which
-   lies in another, is a device's.
+5. shape, in files without any category but those of ranges: a lane nine tenths of whose slices are called as
+   Python's frames are the host's, whatever label its process has. Where no process has a label either, one is
+   a device's if as many of its slices say their device and stream, or are called as compilers call kernels
+   (`void f<…>(…)`) or as profilers call copies (`[MEMCPY] HtoD`), and none lies in another;
+6. a device's lane that repeats its other lanes is derived (core/index/repeats.py).
 
-Where the file's producer is known, what its row says of a lane comes before 2 to 5 (core/index/producers.py).
+Where the file's producer is known, what its row says of a lane comes before 2 to 6 (core/index/producers.py),
+but for ranges that a program marked: no row makes them work.
 
 Everything else is the host's.
 """
@@ -23,16 +26,17 @@ Everything else is the host's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
-from ..base.arrays import U8, AnyArray, concatenated_ranges, distinct
+from ..base.arrays import U8, AnyArray, Bools, concatenated_ranges, distinct
 from ..base.kineto import ANNOTATIONS, GROUPS, RANGES, RUNTIME, Categories, vendor_of
 from .flex import flex_work, is_flex
 from .format import LaneKind, LaneRole, RowKind
 from .producers import lane_signs, producer_of
+from .repeats import repeating_lanes
 from .store import Index
 
 DEVICE = GROUPS["device"]
@@ -50,8 +54,10 @@ SHAPE = re.compile(
     re.IGNORECASE,
 )
 """What compilers and profilers call device work, whoever wrote the file."""
+FRAME = re.compile(r"\.pyx?\(\d+\): |^<built-in |^nn\.Module: ")
+"""What profilers call Python's frames."""
 LOOKED_AT, SHAPED = 256, 0.9
-"""So many slices of a lane are looked at, and this share of them must have such a name."""
+"""The names of so many slices of a lane are looked at, and this share of them must be of a shape."""
 KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "PRIVATEUSEONE"}
 """How categories begin -> what torch calls the devices; also those of ROCm begin with "cuda"."""
 
@@ -64,7 +70,8 @@ def lane_roles(index: Index) -> U8:
     if is_flex(index):
         roles[_lanes_of(index, np.isin(index.column("slices.name"), flex_work(index)))] = LaneRole.DEVICE
     else:
-        labelled = [bool(device_label(index, labels) or NAME.match(name)) for _, name, labels in texts]
+        labels = _labels(index, texts)
+        labelled = [bool(label) for label in labels]
         in_labelled = np.array(labelled, np.bool_)[lanes["process"]]
         beyond_host = _lanes_holding(index, lambda category: category not in HOST)
         beyond_profiler = _lanes_holding(index, lambda category: category not in PROFILER)
@@ -72,13 +79,20 @@ def lane_roles(index: Index) -> U8:
         roles[_lanes_holding(index, DEVICE.__contains__) | (beyond_host & in_labelled)] = LaneRole.DEVICE
         ranges = [index.string(int(name)).lower().startswith(RANGES) for name in lanes["name"]]
         marked = _lanes_holding(index, ANNOTATIONS.__contains__) & ~beyond_host
-        roles[(np.array(ranges, np.bool_) | marked) & in_labelled & (lanes["slices"] > 0)] = LaneRole.DERIVED
+        is_range = (np.array(ranges, np.bool_) | marked) & (lanes["slices"] > 0)
+        roles[is_range & in_labelled] = LaneRole.DERIVED
         producer = producer_of(index)
-        if producer is not None:
-            for number, sign in lane_signs(index, producer).items():
-                roles[number] = sign.role
-        elif not any(index.categories) and not any(labelled):
-            roles[[lane for lane in range(len(lanes)) if _is_shaped(index, lane)]] = LaneRole.DEVICE
+        signs = {} if producer is None else lane_signs(index, producer)
+        for number, sign in signs.items():
+            derived = is_range[number] and sign.role is LaneRole.DEVICE
+            roles[number] = LaneRole.DERIVED if derived else sign.role
+        named = [category for category in index.categories if category]
+        if producer is None and all(category.lower().startswith(RANGES) for category in named):
+            _by_shape(index, roles, (lanes["slices"] > 0) & ~is_range, any(labelled))
+        own_label = [label if any(map(str.isdigit, label)) else "" for label in labels]
+        repeats = repeating_lanes(index, roles, [own_label[process] for process in lanes["process"].tolist()])
+        repeats[list(signs)] = False
+        roles[repeats] = LaneRole.DERIVED
     is_own = np.array([pid in PROFILERS_OWN and not name for pid, name, _ in texts], np.bool_)
     roles[is_own[lanes["process"]]] = LaneRole.PROFILER
     roles[lanes["kind"] == LaneKind.COUNTER] = LaneRole.TELEMETRY
@@ -96,19 +110,44 @@ def _lanes_holding(index: Index, is_one: Callable[[str], bool]) -> AnyArray:
     return holding
 
 
-def _is_shaped(index: Index, lane: int) -> bool:
-    """Tell whether a lane's slices are named as device work is, and none lies in another: calls of a host's
-    functions in C++ have such names too.
-    """
-    first, count = int(index.lanes["first_row"][lane]), int(index.lanes["rows"][lane])
-    rows = index.rows[first : first + count]
-    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0)]
-    if len(rows) != 1:
+def _labels(index: Index, texts: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the device that each process is by its labels or name, "" for others."""
+    matches = [device_label(index, labels) or NAME.match(name) for _, name, labels in texts]
+    return ["" if match is None else match[0].strip() for match in matches]
+
+
+def _by_shape(index: Index, roles: U8, unranged: Bools, is_labelled: bool) -> None:
+    """Correct the roles of some lanes of a file without categories by what their slices look like."""
+    streamed = None if is_labelled else _says_stream(index)
+    for lane in np.flatnonzero(unranged).tolist():
+        first, count = int(index.lanes["first_row"][lane]), int(index.lanes["rows"][lane])
+        rows = index.rows[first : first + count]
+        rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0)]
+        begins, ends = rows["first"].astype(np.int64), rows["first"] + rows["count"].astype(np.int64)
+        if roles[lane] == LaneRole.DEVICE and _are_called(index, begins[:1], ends[:1], FRAME):
+            roles[lane] = LaneRole.HOST
+        elif streamed is not None:
+            said = np.searchsorted(streamed, ends) - np.searchsorted(streamed, begins)
+            # Calls of a host's functions in C++ are named like kernels, but lie in one another.
+            if said.sum() >= SHAPED * rows["count"].sum() or (
+                len(rows) == 1 and _are_called(index, begins, ends, SHAPE)
+            ):
+                roles[lane] = LaneRole.DEVICE
+
+
+def _says_stream(index: Index) -> AnyArray:
+    """Return the positions of the slices whose arguments name a device and a stream, ascending."""
+    positions = index.column("promoted.stream.position")
+    return positions[np.isin(positions, index.column("promoted.device.position"))]
+
+
+def _are_called(index: Index, begins: AnyArray, ends: AnyArray, pattern: re.Pattern[str]) -> bool:
+    """Tell whether most slices of the first of some rows have a name that fits, by LOOKED_AT of them."""
+    if not len(begins):
         return False
-    names = index.column("slices.name")
-    begin, end = int(rows["first"][0]), int(rows["first"][0]) + int(rows["count"][0])
-    chosen = names[distinct(np.linspace(begin, end - 1, LOOKED_AT).astype(np.int64))]
-    return sum(bool(SHAPE.search(text)) for text in index.strings(chosen)) >= SHAPED * len(chosen)
+    at = distinct(np.linspace(int(begins[0]), int(ends[0]) - 1, LOOKED_AT).astype(np.int64))
+    texts = index.strings(index.column("slices.name")[at])
+    return sum(bool(pattern.search(text)) for text in texts) >= SHAPED * len(texts)
 
 
 def _lanes_of(index: Index, chosen: AnyArray) -> AnyArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 15
+FORMAT = 16
 """2: strings are numbered as they are used first, and the read report counts every event once.
 3: values of counters that are numbers in quotes are samples.
 4: promoted arguments and the read report are called so.
@@ -16,6 +16,7 @@ FORMAT = 15
 11: work stands below the annotations of its device's lane.
 15: arrows of 2 lie on the thread "2" where only that has slices.
 14: lanes that repeat others have a role of their own, known producers say what theirs are.
+16: lanes that repeat others are derived, whoever wrote them; without categories arguments tell devices.
 13: times may count from an origin.
 12: values that are no JSON cost no event, flows have a second version, what is packed knows its damage.
 """
