@@ -7,18 +7,33 @@ runs it with the lowest and the newest Textual that pyproject.toml allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+import os
+import select
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any, Final
 
 # `_styles_cache`: what it computed of borders is remembered for ever, and no public name has it forgotten.
 from textual._styles_cache import StylesCache as StylesCache
+
+# `_xterm_parser`: what a terminal sends becomes keys there, and nothing public lets a program add to it.
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
 from textual.app import App
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key, Paste
 from textual.message import Message
 from textual.widget import Widget
+
+ESC: Final = "\x1b"
+GOES_ON: Final = frozenset(f"{ESC}[O")
+"""After Esc these begin what terminals send for keys and as answers (CSI and SS3 of ECMA-48, 5.3), or are the
+next Esc; any other is a key of its own.
+"""
+INPUT_BYTES, LOOK_MS = 4096, 100
 
 Dispatch = Callable[[Message], Coroutine[Any, Any, None]]
 
@@ -62,8 +77,95 @@ class OpenApp(App[None]):
         super()._start_widget(parent, widget)
 
 
+class AltKey(Key):
+    """A key that came with Esc before it in one packet, as terminals send a key with alt."""
+
+    def __init__(self, alone: Key) -> None:
+        """`alone` is the key without alt."""
+        super().__init__(f"alt+{alone.key}", None)
+        self.alone = alone
+
+
+class KeyParser(XTermParser):
+    """What a terminal sends as messages. Esc and another key in one packet are the key with alt: a terminal
+    sends the same for both. Textual makes of some pairs a word's move, of others a letter of a Mac's keyboard
+    or a circumflex.
+
+    `ESC x` gives alt+x, `ESC` and, in the next packet, `x` gives escape and x, `ESC [ A` gives up.
+    """
+
+    def __init__(self, debug: bool = False) -> None:
+        """Begin where nothing has come yet."""
+        super().__init__(debug)
+        self.after_esc = False
+        self.pasted: str | None = None  # what came of a paste that has begun
+        self.recent = ""  # as many of the last characters as a mark of pastes has
+
+    def feed(self, data: str) -> Iterator[Message]:
+        """Yield the messages of what came in one packet; of an empty one the last."""
+        if not data:
+            yield from super().feed(data)
+        for at, character in enumerate(data):
+            self.recent = (self.recent + character)[-len(BRACKETED_PASTE_START) :]
+            pair = self.after_esc and character not in GOES_ON
+            if self.pasted is not None:
+                self.pasted += character
+                if self.recent == BRACKETED_PASTE_END:
+                    text = self.pasted.removesuffix(BRACKETED_PASTE_END).replace("\x00", "")
+                    self.pasted = None
+                    yield Paste(text)
+                continue
+            if pair and at:
+                self.esc_alone()
+                for key in self._sequence_to_key_events(character):
+                    yield AltKey(key)
+            else:
+                if pair:
+                    yield from self.esc_alone()
+                yield from super().feed(character)
+            self.after_esc = character == ESC
+            if self.recent == BRACKETED_PASTE_START:
+                self.pasted = ""
+                list(super().feed(BRACKETED_PASTE_END))  # Textual takes Esc for a key within one
+
+    def tick(self) -> Iterator[Message]:
+        """Yield what is no beginning of more, as nothing came since: Esc."""
+        for message in super().tick():
+            self.after_esc = False
+            yield message
+
+    def esc_alone(self) -> list[Message]:
+        """End the Esc that waits for what it may begin: `_timeout_time`, when it would do so by itself. What
+        a key is called `_sequence_to_key_events` knows.
+        """
+        self._timeout_time = 0.0
+        return list(super().tick())
+
+
 class OpenDriver(LinuxDriver):
     """Textual's driver of terminals, with what of its inside our own needs."""
+
+    def run_input_thread(self) -> None:
+        """Hand on what the terminal sends until the end: `_debug`. Textual's own has no other parser, ends at
+        a byte that is no text, and never sleeps where a terminal is gone.
+        """
+        parser = KeyParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        poll = select.poll()
+        poll.register(self.fileno, select.POLLIN)
+        is_open = True
+        while not self.exit_event.is_set():
+            if not is_open:
+                self.exit_event.wait(LOOK_MS / 1000)
+            elif poll.poll(LOOK_MS):
+                data = b""
+                with suppress(OSError):  # as where the other end was closed
+                    data = os.read(self.fileno, INPUT_BYTES)
+                is_open = bool(data)
+                for message in parser.feed(text) if (text := decode(data)) else ():
+                    self.process_message(message)
+            for message in parser.tick():
+                self.process_message(message)
 
     def write_to(self, file: Any) -> None:
         """Write to a file in place of stderr: `_file`, which the thread that writes gets when it begins."""

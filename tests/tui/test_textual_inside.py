@@ -20,6 +20,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.drivers.headless_driver import HeadlessDriver
+from textual.events import Key
 from textual.geometry import Region
 from textual.message import Message
 from textual.screen import Screen
@@ -32,6 +33,7 @@ from tests.modules import at, files_of, tree_of
 from tests.tui.driver import running, wait_until
 from tracelane.tui.textual_inside import (
     Dispatch,
+    KeyParser,
     OpenApp,
     OpenDriver,
     StylesCache,
@@ -309,6 +311,21 @@ async def local_flags_are_those_of_a_screen() -> None:
     assert not flags & (termios.ECHO | termios.ICANON) and flags & termios.TOSTOP
 
 
+async def esc_and_a_key_are_a_pair() -> None:
+    parser = KeyParser()
+    messages = [*parser.feed("\x1b?"), *parser.feed("\x1b"), *parser.feed("q")]
+    assert [message.key for message in messages if isinstance(message, Key)] == [
+        "alt+question_mark",
+        "escape",
+        "q",
+    ]
+    assert parser._timeout_time is None
+
+
+async def what_is_typed_is_logged_where_asked_for() -> None:
+    assert OpenDriver(App(), debug=True)._debug and not OpenDriver(App())._debug
+
+
 Trial = Callable[[], Coroutine[Any, Any, None]]
 RELIED_ON: dict[str, Trial] = {
     "_driver": the_driver_is_told,
@@ -325,6 +342,10 @@ RELIED_ON: dict[str, Trial] = {
     "_writer_thread": frames_go_where_they_are_sent,
     "_sigtstp_application": signals_of_job_control_are_answered,
     "_sigcont_application": signals_of_job_control_are_answered,
+    "_xterm_parser": esc_and_a_key_are_a_pair,
+    "_sequence_to_key_events": esc_and_a_key_are_a_pair,
+    "_timeout_time": esc_and_a_key_are_a_pair,
+    "_debug": what_is_typed_is_logged_where_asked_for,
     "_patch_lflag": local_flags_are_those_of_a_screen,
 }
 

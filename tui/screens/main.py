@@ -25,10 +25,12 @@ ASKING = frozenset({"search", "command-line", "go-to", "compare"})
 
 
 def bindings() -> list[BindingType]:
-    """Return the table's commands as bindings, with ids so that users can remap them."""
+    """Return the table's commands as bindings, with ids so that users can remap them. Those without a key
+    have one that no terminal sends, which the settings may replace.
+    """
     return [
         Binding(
-            ",".join(entry.keys),
+            ",".join(entry.keys) or f"none-{entry.id}",
             f"app.command('{entry.id}')",
             entry.title,
             show=False,
@@ -36,7 +38,6 @@ def bindings() -> list[BindingType]:
             priority=entry.id in ASKING,
         )
         for entry in COMMANDS
-        if entry.keys
     ]
 
 

@@ -19,7 +19,7 @@ from textual.worker import WorkerFailed
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
 
-from ..textual_inside import Dispatch, OpenApp, forget_drawing, guard_messages
+from ..textual_inside import AltKey, Dispatch, OpenApp, forget_drawing, guard_messages
 from .taken_screen import Host
 
 FAILED_STYLE = Style(reverse=True)
@@ -39,6 +39,7 @@ class BoundedApp(OpenApp):
         """What ended the App, where there was nothing to go on with."""
         self._reporting = False
         self._looked = 0.0, 0.0
+        self._after_esc: list[events.Key] = []  # keys that wait until Esc is done
 
     def say(self, text: str, stays: bool = False) -> None:
         """Show a message, one that `stays` until it is dismissed."""
@@ -87,6 +88,29 @@ class BoundedApp(OpenApp):
             return f"{where}{error.strerror}"
         what = " ".join(f"{type(error).__name__}: {error}".split())
         return f"this should not have happened: {what}{f' (more in {log_path})' if log_path else ''}"
+
+    # -- keys -----------------------------------------------------------------------------------------------
+
+    async def on_event(self, event: events.Event) -> None:
+        """Take a key with alt that does nothing here for Esc and that key, which a terminal sends alike."""
+        if not isinstance(event, events.Key) or event.is_forwarded:
+            await super().on_event(event)
+        elif self._after_esc:
+            self._after_esc.append(event)
+        elif not isinstance(event, AltKey):
+            await super().on_event(event)
+        elif event.key in self.screen.active_bindings:
+            await super().on_event(events.Key(event.key, None))
+        else:
+            self._after_esc.append(event.alone)
+            await super().on_event(events.Key("escape", None))
+            self.call_after_refresh(self._hand_on_keys)
+
+    async def _hand_on_keys(self) -> None:
+        """Hand on the keys after Esc, once what Esc closed is closed."""
+        keys, self._after_esc = self._after_esc, []
+        for key in keys:
+            await self.on_event(key)
 
     # -- pauses ---------------------------------------------------------------------------------------------
 

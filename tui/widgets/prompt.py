@@ -62,6 +62,8 @@ class LineInput(Input):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete(1)", show=False),
         Binding("shift+tab", "complete(-1)", show=False),
+        Binding("alt+b", "cursor_left_word", show=False),
+        Binding("alt+f", "cursor_right_word", show=False),
     ]
     words: Sequence[str] = ()
     """What Tab completes."""
