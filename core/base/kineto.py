@@ -156,10 +156,15 @@ COMMUNICATION = re.compile(
     r"|cross_device_reduce|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all"
     r"|collective-permute|multimem_|userbuffers"
     r"|(?<![a-z])(deep_ep|mori)(?![a-z])|(?<![a-z])mori_|barrier_on_stream"
-    r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)|::(inter|intra)node\w*::\w",
+    r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)|::(inter|intra)node\w*::\w"
+    r"|^\[\w+,\w*,\d*\]",
     re.IGNORECASE,
 )
 """Names of device work that communicates: the libraries' own prefixes, the collectives that engines write."""
+COLLECTIVE_STEP = re.compile(
+    r"(?P<tag>\[(?P<type>\w+),(?P<algorithm>\w*),(?P<bytes>\d*)\]) ?(?P<step>.*)", re.DOTALL
+)
+"""Names of the steps of a collective that say what it is: `[AllReduce,AllReduce_AllGatherSum,2048] Send`."""
 COPYING = re.compile(
     r"^\[?(memcpy|dma|hipMemcpy)|^copy(host|device|buffer)"
     r"|\bdma[io]\b|rocclr_copy|^memory \(|AppendMemoryCopy|AppendImageCopy",

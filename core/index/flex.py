@@ -11,10 +11,11 @@ import re
 import numpy as np
 
 from ..base.arrays import U32, distinct
+from ..base.kineto import COLLECTIVE_STEP
 from ..base.numbers import whole_number
 from .store import Index
 
-WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b")
+WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b|^\[\w+,\w*,\d*\]")
 """Computing, moving data in and out, and between cards. `Cmpt Prep` is none: kernels are prepared while
 others run, several at a time (TS2 to TS3 of four in a public sample overlap), and wait for their turn.
 """
@@ -53,10 +54,16 @@ def flex_work(index: Index) -> U32:
 
 
 def sync_groups(index: Index) -> dict[int, str]:
-    """Return the sync group of each name (by its number) that tells one in a FLEX job trace."""
+    """Return the sync group of each name (by its number) that tells one in a FLEX job trace; of a name that
+    says its collective, as COLLECTIVE_STEP has it, that part.
+    """
     numbers = flex_work(index)
     names = zip(numbers.tolist(), index.strings(numbers))
-    return {number: match[1] for number, name in names if (match := SYNC_GROUP.search(name))}
+    return {
+        number: match[1]
+        for number, name in names
+        if (match := COLLECTIVE_STEP.match(name) or SYNC_GROUP.search(name))
+    }
 
 
 def numbers_in_names(index: Index, key: str, names: U32) -> list[int | None]:

@@ -12,11 +12,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, added_up, concatenated_ranges, distinct
-from ..base.kineto import COMMUNICATION, KERNEL_CATEGORIES
+from ..base.kineto import COLLECTIVE_STEP, COMMUNICATION, KERNEL_CATEGORIES
 from ..index.flex import is_flex, sync_groups
+from ..index.format import NONE
 from ..index.store import Index
 from ..query.groups import dense
-from ..query.lookup import category_mask, promoted_of
+from ..query.lookup import category_mask, lanes_of, promoted_of
 
 NOTHING = np.iinfo(np.int64).min
 """The time of a rank that takes no part in a collective."""
@@ -142,6 +143,10 @@ def collectives_at(index: Index, level: int, own: Callable[[I64], AnyArray] | No
         np.array([bool(name) for name in names_of], np.bool_)[which] if len(which) else np.zeros(0, np.bool_)
     )
     positions, which = positions[is_collective], which[is_collective]
+    ends = index.column("slices.start")[positions].astype(np.int64) + index.duration(positions)
+    if level == DEVICE:
+        rows, ends = _whole(index, positions, ends)
+        positions, which = positions[rows], which[rows]
     words, word = _words(index, names_of, which, positions)
     group = promoted_of(index, "collective_group", positions)
     sequence = promoted_of(index, "collective_sequence", positions, NOTHING)
@@ -154,10 +159,72 @@ def collectives_at(index: Index, level: int, own: Callable[[I64], AnyArray] | No
     order = np.lexsort((positions, starts))
     family = family.astype(np.int64)
     number, sequenced = _numbers(sequence[order], family[order], len(families))
-    ends = starts + index.duration(positions)
     return Collectives(
         positions[order], starts[order], ends[order], families, family[order], number, sequenced
     )
+
+
+def _whole(index: Index, positions: I64, ends: I64) -> tuple[I64, I64]:
+    """Return which of some slices stand for their collectives, and the ends of these: of slices that are its
+    steps the first, of all others each, but for those around steps.
+    """
+    names = index.column("slices.name")[positions]
+    tag_of: dict[str, int] = {}
+    tags: dict[int, int] = {}
+    for number in distinct(names).tolist():
+        match = COLLECTIVE_STEP.match(index.string(number))
+        tags[number] = -1 if match is None else tag_of.setdefault(match["tag"], len(tag_of))
+    if not tag_of:
+        return np.arange(len(positions), dtype=np.int64), ends
+    starts = index.column("slices.start")[positions].astype(np.int64)
+    tag = np.array([tags[number] for number in names.tolist()], np.int64)
+    steps = np.flatnonzero(tag >= 0)
+    around = _around(index, positions[steps])
+    process = index.lanes["process"][lanes_of(index, positions[steps])].astype(np.int64)
+    order = np.lexsort((starts[steps], around, tag[steps], process))
+    steps, around, process = steps[order], around[order], process[order]
+    keys = zip(process.tolist(), tag[steps].tolist(), around.tolist())
+    rows, last = [], []
+    before, restart = None, Restart()
+    for row, key, name, end in zip(steps.tolist(), keys, names[steps].tolist(), ends[steps].tolist()):
+        if restart.begins(name, key != before) and (key != before or key[2] < 0):
+            rows.append(row)
+            last.append(end)
+        last[-1] = max(last[-1], end)
+        before = key
+    others = np.flatnonzero((tag < 0) & ~np.isin(positions, around))
+    chosen = np.concatenate([others, np.array(rows, np.int64)])
+    return chosen, np.concatenate([ends[others], np.array(last, np.int64)])
+
+
+@dataclass
+class Restart:
+    """Tells where a collective begins among steps that do not say it: where its first one comes again after
+    another, so that `Send Send Recv Recv Send Send …` is two.
+    """
+
+    first: int = -1
+    last: int = -1
+
+    def begins(self, name: int, is_other: bool) -> bool:
+        """Take in the next step, which may be known to be of another collective."""
+        begins = is_other or (name == self.first and name != self.last)
+        if begins:
+            self.first = name
+        self.last = name
+        return begins
+
+
+def _around(index: Index, positions: I64) -> I64:
+    """Return the innermost slice around each step that is no step itself, -1 for none."""
+    parents, names = index.column("slices.parent"), index.column("slices.name")
+    around = np.full(len(positions), -1, np.int64)
+    for row, position in enumerate(positions.tolist()):
+        at = int(parents[position])
+        while at != NONE and COLLECTIVE_STEP.match(index.string(int(names[at]))):
+            at = int(parents[at])
+        around[row] = -1 if at == NONE else at
+    return around
 
 
 def no_collectives() -> Collectives:
@@ -170,7 +237,8 @@ def flex_collectives(index: Index, own: Callable[[I64], AnyArray] | None = None)
     """Return the collectives of a FLEX job trace, or of the `own` slices of one of its ranks: what a sync
     group sends and receives, first to last.
 
-    Where a group comes again, the k-th slice of each name belongs to its k-th collective.
+    Where a group comes again, the k-th slice of each name belongs to its k-th collective; of names that say
+    no more than the collective and the kind of step a new one begins as `Restart` tells.
     """
     groups = sync_groups(index)
     if not groups:
@@ -184,11 +252,17 @@ def flex_collectives(index: Index, own: Callable[[I64], AnyArray] | None = None)
     positions, starts = positions[order], starts[order]
     ends = starts + index.duration(positions)
     parts: dict[tuple[str, int], list[int]] = {}
-    turns: dict[int, int] = {}
+    turns: dict[int | str, int] = {}
+    restarts: dict[str, Restart] = {}
     for at, name in enumerate(names[positions].tolist()):
-        turn = turns.get(name, 0)
-        turns[name] = turn + 1
-        parts.setdefault((groups[name], turn), []).append(at)
+        tag = groups[name]
+        if tag.startswith("["):  # names of a collective's steps may be the same
+            key, is_new = tag, restarts.setdefault(tag, Restart()).begins(name, tag not in turns)
+            turns[key] = turn = turns.get(key, -1) + is_new
+        else:
+            turn = turns.get(name, 0)
+            turns[name] = turn + 1
+        parts.setdefault((tag, turn), []).append(at)
     tags = list(dict.fromkeys(tag for tag, _ in parts))
     ordered = sorted(parts, key=lambda key: parts[key][0])
     return Collectives(
@@ -300,6 +374,8 @@ def _name(name: str, level: int) -> str:
     if level == HOST:
         match = COLLECTIVE_CALL.match(name)
         return collective_word(match[1]) if match and not name.startswith("nccl:") else ""
+    if step := COLLECTIVE_STEP.match(name):
+        return collective_word(step["type"])
     if not COMMUNICATION.search(name):
         return ""
     for pattern in (_KERNEL, _AIU, COLLECTIVE_CALL, _ANY, _HCOLL):

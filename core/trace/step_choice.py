@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 _GRANITE = r"granite\.iteration\.(?P<label>\d+\.(?P<group>prefill|decode)\.\d+)"
 _VLLM = r"(?P<label>execute_.*context_(?P<context>\d+).*generation_(?P<tokens>\d+).*)"
 _SGLANG = r"step\[(?P<label>(?P<group>\w+)(?:.*?\bbs=(?P<bs>\d+))?.*)\]"
+PHASE = re.compile(r"(?<![a-z])(prefill|decode)(?![a-z])", re.IGNORECASE)
+PHASE_WORDS = tuple(
+    form(word) for word in ("prefill", "decode") for form in (str.lower, str.title, str.upper)
+)
+"""Annotations around steps that say in which phase of a model's answer they are."""
 KNOWN = (
     ("iteration_N", re.compile(r"iteration_(?P<label>\d+)")),
     ("granite.iteration.N", re.compile(_GRANITE)),
@@ -430,9 +435,37 @@ def _steps_at(
         label, group = _label(text)
         labels.append(label or stated or str(at))
         groups.append(group)
+    if not all(groups):
+        phases = _phases(trace, source, clocks, positions[first], low)
+        groups = [group or phase for group, phase in zip(groups, phases)]
     return Steps(
         source, choice, reason, positions[longest], low, high, tuple(labels), tuple(groups), process[first]
     )
+
+
+def _phases(trace: Trace, source: int, clocks: Clocks, positions: I64, starts: I64) -> list[str]:
+    """Return the phase in which each step begins, by its own name or that of the annotation of its process
+    around it; "" where nothing says it.
+    """
+    index = trace.indexes[source]
+    numbers = distinct(
+        np.array([n for word in PHASE_WORDS for n in index.string_numbers(word, inside=True)], np.int64)
+    )
+    texts = index.strings(numbers)
+    named = {n: match[1].lower() for n, text in zip(numbers.tolist(), texts) if (match := PHASE.search(text))}
+    names = index.column("slices.name")
+    notes = np.flatnonzero(np.isin(names, np.array(list(named), names.dtype))).astype(np.int64)
+    notes = notes[category_mask(index, ANNOTATIONS)[index.column("slices.category")[notes]]]
+    phases = [""] * len(positions)
+    begins = starts_of(index, notes, lane_offsets(index, source, clocks))
+    owners, own = processes_of(index, notes), processes_of(index, positions)
+    for owner in distinct(own).tolist():
+        here, mine = np.flatnonzero(owners == owner), np.flatnonzero(own == owner)
+        here = here[np.argsort(begins[here], kind="stable")]
+        lasts = begins[here] + index.duration(notes[here])
+        for row, at in zip(mine.tolist(), latest_holding(begins[here], lasts, starts[mine]).tolist()):
+            phases[row] = named[int(names[notes[here[at]]])] if at >= 0 else ""
+    return phases
 
 
 def _united(processes: I64, names: I64, starts: I64, ends: I64) -> tuple[I64, I64, I64, I64]:

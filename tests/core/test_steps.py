@@ -136,6 +136,20 @@ def test_names_of_engines(name: str, label: str | None, group: str, tmp_path: Pa
     assert spans.labels == tuple((label or name).format(i) for i in range(2))
 
 
+@pytest.mark.parametrize("step", ["ProfilerStep#{}", "token_step_{}"])
+def test_phases_around_steps_are_their_groups(step: str, tmp_path: Path) -> None:
+    """Steps are grouped by the annotation around them that says the phase, of their own process only; an
+    operator that is called so says nothing.
+    """
+    note = "user_annotation"
+    events = [complete(100 * at, 90, step.format(at), note) for at in range(6)]
+    events += [complete(-5, 196, "prefill", note), complete(195, 396, "Decode tokens", note)]
+    events += [complete(-5, 800, "prefill", note, pid=77), complete(-3, 700, "aten::decode", "cpu_op")]
+    spans = find_steps(Trace([index_of(events, tmp_path / "index")]), 0, name=step.format(0))
+    assert spans is not None and len(spans) == 6
+    assert spans.groups == ("prefill", "prefill", "decode", "decode", "decode", "decode")
+
+
 def test_else_the_outermost_that_repeats(tmp_path: Path) -> None:
     """Of annotations, compiled regions and graph launches that repeat, the outermost; one alone is none."""
     events = [complete(0, 1000, "whole run", "user_annotation")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from ...base.arrays import I64, distinct
-from ...base.kineto import ANNOTATIONS
+from ...base.kineto import ANNOTATIONS, COLLECTIVE_STEP
 from ...base.numbers import whole_number
 from ...index.flex import BYTES, is_flex, sync_groups
 from ...index.format import NONE
@@ -72,11 +72,24 @@ def bus_factor(kind: str, ranks: int | None) -> float | None:
 
 def messages_of(trace: Trace, source: int, positions: I64) -> list[Message]:
     """Return what slices of collectives move: by their own arguments, else by those of the annotation
-    ("nccl:all_reduce") around what launched them, or that they are; in a FLEX job trace by their names.
+    ("nccl:all_reduce") around what launched them, or that they are; where names say it by these, as in a FLEX
+    job trace.
     """
     index = trace.indexes[source]
-    if is_flex(index):
-        return _wire_messages(index, positions)
+    messages = (
+        _wire_messages(index, positions) if is_flex(index) else _noted_messages(trace, source, positions)
+    )
+    names = index.column("slices.name")[positions]
+    stated = {number: COLLECTIVE_STEP.match(index.string(number)) for number in distinct(names).tolist()}
+    for row, number in enumerate(names.tolist()):
+        if step := stated[number]:
+            size = whole_number(step["bytes"]) if step["bytes"] else None
+            messages[row] = Message(collective_word(step["type"]), "", size, messages[row].group_size)
+    return messages
+
+
+def _noted_messages(trace: Trace, source: int, positions: I64) -> list[Message]:
+    index = trace.indexes[source]
     at = np.argsort(positions, kind="stable")
     positions = positions[at]
     columns = [promoted_of(index, key, positions, -1) for key in KEYS]

@@ -73,6 +73,13 @@ COLLECTIVES = TableSchema(
         Column("end_spread_ns", "ends apart", "ns"),
         Column("starts_ns", "starts", "object", detail=True),
         Column("ends_ns", "ends", "object", detail=True),
+        Column("algorithm", "algorithm", "text", detail=True),
+        Column("peers", "peers", "text", detail=True),
+        Column("steps", "parts", "count", detail=True),
+        Column("enqueue_ns", "host enqueues", "ns", detail=True),
+        Column("host_wait_ns", "host waits", "ns", detail=True),
+        Column("exposed_ns", "exposed", "ns", detail=True),
+        Column("exposed_share", "exposed %", "share", statistic=True, detail=True),
         Column("dtype", "type", "text", detail=True),
         Column("group_size", "group size", "count", detail=True),
         Column("last_rank", "last rank", "id", statistic=True, detail=True),
@@ -280,6 +287,7 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
     groups = [family[0] for family in skew.families]
     data: dict[str, Values] = {
         **bandwidths(skew, messages),
+        **result.parts(skew),
         "group": [groups[row] for row in skew.family.tolist()],
         "number": skew.number,
         "ranks": [[numbers[at] for at in rows] for rows in present],

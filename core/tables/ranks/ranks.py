@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, sum_of
+from ...base.arrays import EMPTY, I64, Intervals, sum_of
 from ...base.kineto import KERNEL_CATEGORIES
 from ...index.captures import Capture
 from ...index.flex import is_flex
@@ -24,6 +24,8 @@ from ..device.breakdown import device_table
 from ..frame.frame import Frame
 from ..frame.frame_columns import timed_work
 from ..frame.scope import Scope
+from ..frame.table_rows import Values
+from ..peers.collective_steps import Parts, part_columns, parts_of_collectives
 from ..peers.messages import MessagesOf, messages_of
 from ..peers.skew import RankPart, Skew, attended, notes_on_ranks, parts_in_one_file, skew, skew_of_parts
 from ..steps.attribution import steps_at_times, steps_of_work
@@ -136,6 +138,15 @@ class RankInStep(NamedTuple):
 
 Attended: TypeAlias = Callable[[], tuple[Skew, MessagesOf]]
 """What is asked when single collectives are: when which rank was in which, and what it moved."""
+PartColumns: TypeAlias = Callable[[Skew], Mapping[str, Values]]
+"""Collectives -> columns of what they consist of and cost."""
+
+
+def no_parts(skew: Skew) -> Mapping[str, Values]:
+    """Return the columns of collectives of which only summaries are there."""
+    texts: Mapping[str, Values] = {key: [""] * len(skew) for key in ("algorithm", "peers")}
+    numbers = ("steps", "enqueue_ns", "host_wait_ns", "exposed_ns", "exposed_share")
+    return {**texts, **{key: [None] * len(skew) for key in numbers}}
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,7 @@ class Ranks:
     missing: tuple[int, ...]
     alignment: str
     attended: Attended  # all collectives, those of one rank too
+    parts: PartColumns = no_parts
     in_one_file: bool = False  # sources are then numbers of its processes
     numbered: bool = False  # no file says its rank: they are counted
 
@@ -227,7 +239,18 @@ def ranks(scope: Scope) -> Ranks:
         trace.alignment.text,
         lambda: (attended(scope, parts), partial(messages_of, trace)),
     )
-    return replace(result, numbered=any(member.numbered for member in members))
+
+    def compute(source: int) -> Intervals:
+        part = of_source.get(source)
+        return EMPTY if part is None else part.union(part.is_type("compute"))
+
+    def parts_of_source(source: int, positions: I64) -> Parts:
+        return parts_of_collectives(trace.indexes[source], positions)
+
+    numbered = any(member.numbered for member in members)
+    return replace(
+        result, numbered=numbered, parts=partial(part_columns, parts=parts_of_source, compute=compute)
+    )
 
 
 def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
@@ -261,7 +284,17 @@ def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
         trace.alignment.text,
         lambda: (attended(scope, parts), lambda _, positions: messages_of(trace, 0, positions)),
     )
-    return replace(result, in_one_file=True, numbered=not ranks_said)
+    scopes = {part.process: part.scope for part in parts}
+
+    def compute(process: int) -> Intervals:
+        work = timed_work(scopes[process])
+        return work.union(work.is_type("compute"))
+
+    def parts_of_process(process: int, positions: I64) -> Parts:
+        return parts_of_collectives(trace.indexes[0], positions, process)
+
+    parted = partial(part_columns, parts=parts_of_process, compute=compute)
+    return replace(result, in_one_file=True, numbered=not ranks_said, parts=parted)
 
 
 def compared_ranks(
