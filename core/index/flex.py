@@ -19,6 +19,8 @@ WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b|
 """Computing, moving data in and out, and between cards. `Cmpt Prep` is none: kernels are prepared while
 others run, several at a time (TS2 to TS3 of four in a public sample overlap), and wait for their turn.
 """
+PREPARES = re.compile(r"\bCmpt Prep\b")
+"""A kernel is prepared: by the device where the stamps of its slices say so, else by the host."""
 SYNC_GROUP = re.compile(r"\[sync=([^\]]+)\]")
 """In names of what takes part in a collective: `SenRdmaSend_1 [sync=AllReduce_all_reduce_4_s3_r0x7_6]`."""
 ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b|\bExecute Graph\b")
@@ -72,6 +74,11 @@ def numbers_in_names(index: Index, key: str, names: U32) -> list[int | None]:
     matches = [IN_NAMES[key].search(text) for text in index.strings(numbers)]
     values = [None if match is None else whole_number(match[1]) for match in matches]
     return [values[at] for at in which.tolist()]
+
+
+def preparations(index: Index) -> U32:
+    """Return the numbers of the names of kernels being prepared, ascending."""
+    return _numbers(index, PREPARES)
 
 
 def round_trips(index: Index) -> U32:

@@ -164,7 +164,7 @@ def _is_in_file(index: Index, one: Counter) -> bool:
 
 def power_counters(scope: Scope) -> list[Counter]:
     """Return what the devices of FLEX job traces drew (W), from the end of one slice to that of the next."""
-    from ..tables.device.aiu_cycles import flex_stamps
+    from ..trace.cycle_stamps import flex_stamps
     from ..trace.devices import devices
 
     counters = []

@@ -270,10 +270,11 @@ OWN = (
             ),
             Option(
                 "column",
-                "Add the sum and mean of an argument, with --runs its value; or an AIU's ideal cycles from "
-                "its compiler's log or Inductor's cache folder, for cores of 1100 MHz.",
+                "Add the sum and mean of an argument, with --runs its value; the cycles that an AIU counted "
+                "by phase; or its ideal cycles from its compiler's log or Inductor's cache folder, for cores "
+                "of 1100 MHz.",
                 (),
-                metavar="arg:KEY|ideal:PATH[@MHZ]",
+                metavar="arg:KEY|cycles|ideal:PATH[@MHZ]",
                 check="device.kernels:check_column",
                 path=IDEAL,
             ),

@@ -10,24 +10,26 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, needs
-from tests.events import Event, begin, end, index_of
+from tests.events import Event, begin, complete, end, index_of, metadata, open_events, write_events
+from tracelane.core.base.errors import UsageError
 from tracelane.core.index.captures import captures_of, members_of
 from tracelane.core.index.file_facts import file_facts
 from tracelane.core.index.flex import is_flex
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.read.source import open_source
-from tracelane.core.tables.device.aiu_cycles import flex_stamps
 from tracelane.core.tables.device.breakdown import device_table
 from tracelane.core.tables.device.device_state import device_states
-from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.device.kernels import analyse_kernels, kernels
 from tracelane.core.tables.doctor.doctor import analyse_doctor, doctor_exit_code
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.frame_columns import timed_work
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.host_columns import host_of
 from tracelane.core.tables.ranks.rank_tables import analyse_ranks
 from tracelane.core.tables.steps.attribution import scope_of_step
 from tracelane.core.tables.steps.steps import steps
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.cycle_stamps import flex_stamps
 from tracelane.core.trace.step_spans import step_spans
 
 LANE = 15514734831341844875
@@ -454,3 +456,78 @@ def test_ranks_whose_pids_are_all_0(tmp_path: Path) -> None:
     trace = open_trace([folder], index_dir=tmp_path / "i")
     assert [trace.rank(source) for source in range(3)] == [3, 5, 6]
     trace.close()
+
+
+def prepared(overlapping: bool, by_device: bool, folder: Path) -> Trace:
+    """Return a trace of four kernels of 100 µs at 500 MHz, each prepared for 200 µs before; the preparations
+    overlap by half, or not, and their stamps say 200 µs, or another time.
+    """
+    rows = []
+    for n in range(4):
+        at = 1000 + (100 if overlapping else 400) * n
+        run = 3000 + 300 * n
+        stamps = [1, 1 + 50 * 500, 1 + (250 if by_device else 900) * 500, 0, 0]
+        attr = {f"TS{k + 1}": hex(value) for k, value in enumerate(stamps)}
+        rows.append((at, 200, 1 + n, f"mm_{n} Cmpt Prep", attr))
+        attr = {f"TS{k + 1}": str(1 + value * 500) for k, value in enumerate((0, 20, 200, 300, 330))}
+        rows.append((run, 100, 9, f"mm_{n} Cmpt Exec", attr))
+    events = [(at, begin(at, name=name, pid=0, tid=tid, attr=attr)) for at, _, tid, name, attr in rows]
+    events += [(at + us, end(at + us, pid=0, tid=tid)) for at, us, tid, *_ in rows]
+    folder.mkdir()
+    path = folder / "p-0-job-1.json"
+    write_events(path, [event for _, event in sorted(events, key=lambda one: one[0])])
+    return open_trace([path], index_dir=folder / "i")
+
+
+@pytest.mark.parametrize(
+    ("overlapping", "by_device", "prepare_us", "host_us"),
+    [(True, True, 500, 0), (False, True, 800, 0), (True, False, 0, 500)],
+)
+def test_preparing_is_the_devices_where_its_stamps_say_so(
+    overlapping: bool, by_device: bool, prepare_us: int, host_us: int, tmp_path: Path
+) -> None:
+    """Slices as long as TS2 to TS3 are a state of the device, together where they overlap, and no work of the
+    host; others are the host's.
+    """
+    trace = prepared(overlapping, by_device, tmp_path / "jobs")
+    (state,) = device_states(Scope(trace))
+    assert (state.ns["prepare"], state.ns["compute"]) == (prepare_us * 1000, 400_000)
+    host = host_of(Scope(trace, source=0))
+    assert host.union(np.ones(len(host), np.bool_)).length == host_us * 1000
+
+
+SPANS_US = {"wait": None, "in": 20, "prepare": 180, "compute": 100, "out": 30}
+
+
+@pytest.mark.parametrize("spelling", ["FLEX", "Spyre"])
+def test_cycles_by_phase(spelling: str, tmp_path: Path) -> None:
+    """Both spellings of the five stamps give the same phases; a stamp of 0 was not recorded."""
+    if spelling == "FLEX":
+        trace = prepared(False, True, tmp_path / "jobs")
+    else:
+        cycles = [1 + value * 500 for value in (0, 20, 200, 300, 330)]
+        events: list[Event] = [metadata("process_labels", 0, labels="AIU 0")]
+        for n, stamps in enumerate([*[cycles] * 4, [0] * 5, "not a list"]):
+            args = {"cycles_ts": stamps}
+            events.append(complete(400 * n, 100, f"mm_{n % 2} Exec", "kernel", pid=0, tid=1, args=args))
+        trace = open_events(tmp_path, events)
+    table = analyse_kernels(Scope(trace), column=["cycles"])["kernels"]
+    for row in table.rows():
+        for phase, us in SPANS_US.items():
+            assert row[f"{phase}_cycles"] == (None if us is None else us * 500), (row["name"], phase)
+
+
+def test_cycles_of_what_receives_are_waits(tmp_path: Path) -> None:
+    """The time in which data comes in is, of a slice that receives, a wait for its peer."""
+    attr = {f"TS{k + 1}": str(100 + 10 * k) for k in range(5)}
+    name = "SenRdmaRecv_1 [sync=AllReduce_x]"
+    path = write_events(tmp_path / "t.json", [begin(0, name=name, pid=0, attr=attr), end(9, pid=0)])
+    (row,) = analyse_kernels(Scope(open_trace([path])), column=["cycles"])["kernels"].rows()
+    assert (row["wait_cycles"], row["in_cycles"], row["out_cycles"]) == (10, None, 10)
+
+
+def test_no_stamps_no_cycles(tmp_path: Path) -> None:
+    """Cycles of a trace without stamps are an error of one line."""
+    trace = open_events(tmp_path, [complete(0, 9, "k", "kernel", pid=0, tid=1)])
+    with pytest.raises(UsageError, match="no kernel has the stamps"):
+        analyse_kernels(Scope(trace), column=["cycles"])["kernels"].rows()

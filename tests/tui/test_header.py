@@ -203,7 +203,14 @@ def test_header_bar_and_table_have_one_denominator(path: str, corpus_cache: Path
     (row,) = state_table(scope).rows()
     assert spent is not None and share.share is not None
     assert spent.of_ns == row["of_ns"] and share.share == pytest.approx(row["busy_share"])
-    for state in ("compute", "collective_moving", "collective_unsplit", "copy", "collective_waiting"):
+    for state in (
+        "compute",
+        "collective_moving",
+        "collective_unsplit",
+        "copy",
+        "prepare",
+        "collective_waiting",
+    ):
         assert spent.shares[state] == pytest.approx(row[f"{state}_ns"] / row["of_ns"])
     idle = sum(spent.shares[cause] for cause in ("host_wait", "kernel_wait", "other", ""))
     assert idle == pytest.approx(row["idle_ns"] / row["of_ns"])

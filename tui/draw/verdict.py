@@ -22,6 +22,7 @@ STATES = {
     "collective_moving": ("collective", "collectives"),
     "collective_unsplit": ("collective", "collectives"),
     "copy": ("memcpy", "copies"),
+    "prepare": ("overhead", "prepares"),
     "collective_waiting": ("collective", "waits for a peer"),
     "host_wait": ("", "idle: host late"),
     "kernel_wait": ("", "idle: between kernels"),

@@ -6,6 +6,7 @@ States, where several hold at once the first of them (`PRECEDENCE`):
 - *collective_moving*: a collective runs for which all its members have come
 - *collective_unsplit*: a collective runs of which it is not known whether it moves data or waits for a peer
 - *copy*: memory is copied or set
+- *prepare*: work is prepared on the device itself, as its own stamps tell (`preparing_slices`)
 - *collective_waiting*: only collectives run, and a member that is in the files has yet to come
 - *idle*: nothing of all that, with the cause of the gap as `idle` tells it
 
@@ -38,8 +39,9 @@ from ...index.format import NONE
 from ...index.producers import waits
 from ...index.store import Index
 from ...query.groups import concatenated
-from ...query.lookup import promoted_of
+from ...query.lookup import processes_of, promoted_of
 from ...trace.collectives import world_size
+from ...trace.cycle_stamps import flex_stamps, preparing_slices
 from ...trace.devices import Device, devices
 from ...trace.step_choice import DOUBTFUL, REPEATED
 from ...trace.step_spans import StepSpans, step_spans
@@ -51,15 +53,16 @@ from ..frame.scope import Scope
 from ..frame.table import Table
 from ..peers.skew import Skew, parts_in_one_file, skew, skew_of_parts
 from ..steps.attribution import work_by_steps
-from .aiu_cycles import flex_stamps
 from .untrusted import doubts, unknown_time
 
-PRECEDENCE = ("compute", "collective_moving", "collective_unsplit", "copy", "collective_waiting", "idle")
+PRECEDENCE = (
+    "compute", "collective_moving", "collective_unsplit", "copy", "prepare", "collective_waiting", "idle",
+)  # fmt: skip
 """The states; of those that hold at once the first counts. Their order gives the numbers in `states`."""
-COMPUTE, MOVING, UNSPLIT, COPY, WAITING, IDLE = range(len(PRECEDENCE))
-BUSY = (COMPUTE, MOVING, UNSPLIT, COPY)
+COMPUTE, MOVING, UNSPLIT, COPY, PREPARE, WAITING, IDLE = range(len(PRECEDENCE))
+BUSY = (COMPUTE, MOVING, UNSPLIT, COPY, PREPARE)
 """The states in which a device does something: it is neither idle nor waits for a peer."""
-STATE_KEYS = ("kernel", "collective", "memcpy")
+STATE_KEYS = ("kernel", "collective", "memcpy", "overhead")
 """The colour keys of what devices are drawn doing."""
 CAUSES = (*GAP_CLASSES, "")
 """Why a device is idle; the last where nothing ends the gap, and of all other states."""
@@ -146,6 +149,7 @@ STATES = TableSchema(
         Column("collective_moving_ns", "moving", "ns"),
         Column("collective_unsplit_ns", "not split", "ns"),
         Column("copy_ns", "copy", "ns"),
+        Column("prepare_ns", "prepare", "ns", detail=True),
         Column("collective_waiting_ns", "waiting", "ns"),
         Column("idle_ns", "idle", "ns"),
         Column("start_ns", "from", "ns", moment=True, detail=True),
@@ -169,7 +173,7 @@ def state_cells(states: Sequence[DeviceState], edges: I64, part: int | None = No
     """
     # As floats, which are drawn: of several devices cells of a century do not fit int64.
     ns: F64 = reduce(np.add, [one.in_cells(edges, part is not None).astype(np.float64) for one in states])
-    kinds = np.stack([ns[COMPUTE], ns[MOVING] + ns[UNSPLIT], ns[COPY]])
+    kinds = np.stack([ns[COMPUTE], ns[MOVING] + ns[UNSPLIT], ns[COPY], ns[PREPARE]])
     if part is not None:
         kinds[[at != part for at in range(len(STATE_KEYS))]] = 0
         ns[WAITING] *= STATE_KEYS[part] == "collective"
@@ -311,7 +315,7 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
         waiting = waiting.union(waited)
         moving, unsplit = moving.without(waited), unsplit.without(waited)
     computing, copying = (work.union(work.is_type(name)) for name in ("compute", "memory"))
-    layers = computing, moving, unsplit, copying, waiting
+    layers = computing, moving, unsplit, copying, _preparing(work), waiting
     edges, states = flattened(layers, window)
     longest = int(work.position[int(np.argmax(work.dur))])
     causes = _causes(work, edges, states)
@@ -329,6 +333,17 @@ def _waited(work: Frame, window: tuple[int, int]) -> Intervals:
     chunks = [(chunk.starts, chunk.ends, np.isin(chunk.names, names)) for chunk in scope.chunks()]
     starts, ends = (concatenated([one[at][one[2]] for one in chunks]) for at in (0, 1))
     return merge(starts, ends)
+
+
+def _preparing(work: Frame) -> Intervals:
+    """Return when a device prepares work, several pieces at once once; empty where its file has gone."""
+    device = work.first_device.device
+    positions = np.empty(0, np.int64)
+    with suppress(UnreadableError):
+        positions = preparing_slices(work.index)
+    positions = positions[processes_of(work.index, positions) == device.process]
+    starts = work.scope.starts(device.source, positions)
+    return merge(starts, starts + work.index.duration(positions))
 
 
 def _receiving(collectives: Frame) -> Intervals:

@@ -43,7 +43,7 @@ from ..frame.shape import (
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 from ..steps.attribution import with_steps, work_in_windows
-from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal
+from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal, stamp_asks
 
 Order: TypeAlias = Literal["slowest", "time"]
 
@@ -199,8 +199,8 @@ OUTSIDE = "outside the steps"
 TITLES = {"stream": "Streams", "type": "Kernel types", "kind": "Kernel kinds", "step": "Kernels by step"}
 HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 NO_VALUE = "(none)"
-IDEAL = "ideal:"
-"""What names a column of ideal cycles begins with this."""
+IDEAL, CYCLES = "ideal:", "cycles"
+"""What names a column of ideal cycles begins with the one; the other names those that a device counted."""
 
 
 def analyse_kernels(
@@ -215,19 +215,21 @@ def analyse_kernels(
     """Return the device work by name (or what `by` and `group_by` say), or the runs of matching names; with
     the ideal cycles that a file or folder of an AIU's compiler has.
     """
-    keys = [argument_key(text) for text in column if not text.startswith(IDEAL)]
+    keys = [argument_key(text) for text in column if not text.startswith(IDEAL) and text != CYCLES]
     ideals = [text for text in column if text.startswith(IDEAL)]
     if len(ideals) > 1:
         raise UsageError("ideal cycles come from one file or folder")
     cycles = parse_ideal(ideals[0]) if ideals else NO_CYCLES
     if runs:
         check_pattern(runs)
-        if ideals:
-            raise UsageError("ideal cycles are for kernels by name, not for --runs")
+        if ideals or CYCLES in column:
+            what = "ideal cycles are" if ideals else f"{CYCLES} are"
+            raise UsageError(f"{what} for kernels by name, not for --runs")
         runs_table = cache(partial(instances, scope, runs, order, limit or RUNS, keys))
         tables = {"kernels": lambda: runs_table()[0], "histogram": lambda: runs_table()[1]}
     else:
-        tables = {"kernels": lambda: kernels(scope, group_by or by, arguments=keys, ideal=cycles)}
+        rows, has_stamps = group_by or by, CYCLES in column
+        tables = {"kernels": lambda: kernels(scope, rows, arguments=keys, ideal=cycles, stamps=has_stamps)}
     return Tables(scope.text, scope.origin, tables)
 
 
@@ -241,10 +243,12 @@ def kernels(
     by: GroupBy | str = "name",
     arguments: Sequence[str] = (),
     ideal: IdealCycles = NO_CYCLES,
+    stamps: bool = False,
 ) -> Table:
     """Return the device work of a scope by name, short name, stream, type, kind, step, argument (as
     `arg:KEY`), by the op or module that owns it, or by the annotation that launched it; most time first, with
-    sum and mean of further arguments, and the `ideal` cycles by name. Short names join no two names.
+    sum and mean of further arguments, the `ideal` cycles by name, and with `stamps` the cycles of each phase
+    as an AIU counted them. Short names join no two names.
 
     A step has the work that was launched in it, by window the part of all work that lies in its time on the
     host (steps that overlap share it); what no step has stands apart.
@@ -262,6 +266,9 @@ def kernels(
     for key in arguments:
         shape = replace(shape, asks={**shape.asks, **argument_asks(work, key)})
     more, notes = ideal_asks(work, ideal) if ideal.of_call else ({}, ())
+    if stamps:
+        phases, said = stamp_asks(work)
+        more, notes = {**more, **phases}, (*notes, *said)
     chief = (*shape.more["chief"], *more)
     if by in OWNED and bool(work.is_by_capture.any()):
         of_captures = total(lambda work: np.where(work.is_by_capture, work.dur, 0))
@@ -287,8 +294,8 @@ def kernel_metrics(scope: Scope) -> list[Metric]:
 
 
 def check_column(text: str) -> None:
-    """Raise UsageError where a text names no further column: arg:KEY or ideal:PATH."""
-    if not text.startswith(IDEAL):
+    """Raise UsageError where a text names no further column: arg:KEY, ideal:PATH or cycles."""
+    if not text.startswith(IDEAL) and text != CYCLES:
         argument_key(text)
 
 

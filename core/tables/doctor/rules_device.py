@@ -11,7 +11,7 @@ from ...base.arrays import I64
 from ...base.kineto import ANNOTATIONS, GROUPS, OPS, RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
 from ...index.format import NONE
-from ..device.aiu_cycles import flex_stamps
+from ...trace.cycle_stamps import flex_stamps
 from ..device.untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
 from ..frame.frame import Frame
 from ..rule_threshold import OWN, Limits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -10,13 +11,15 @@ from typing import ClassVar
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge
+from ...base.errors import UnreadableError
 from ...base.safe_text import safe
 from ...base.short_names import short_name
-from ...index.flex import flex_work, is_flex, round_trips
+from ...index.flex import flex_work, is_flex, preparations, round_trips
 from ...index.format import NONE
 from ...index.store import Index
 from ...query.groups import Groups, concatenated
 from ...query.lookup import nearest_around, rows_at
+from ...trace.cycle_stamps import preparing_slices
 from ..frame.scope import Scope, Slices
 from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 
@@ -181,10 +184,14 @@ class HostSlices(Slices):
 def _kinds_of_flex(index: Index) -> AnyArray:
     """Return the kind of host event that slices of each name, by its number, are in a FLEX job trace: a whole
     job is an annotation, device work is none, and all else (preparing, waiting, converting) is a call.
+    Preparing is the device's where its stamps say so.
     """
     kinds = np.full(len(index.column("strings.offset")), RUNTIME, np.uint8)
     kinds[round_trips(index)] = ANNOTATION
     kinds[flex_work(index)] = NO_KIND
+    with suppress(UnreadableError):  # the file has gone: nothing is known of its stamps
+        if len(preparing_slices(index)):
+            kinds[preparations(index)] = NO_KIND
     return kinds
 
 

@@ -54,7 +54,7 @@ Compute: TypeAlias = Callable[[int], Intervals]
 """Source as a Skew has it -> when its devices compute, trace time."""
 
 
-def parts_of_collectives(index: Index, positions: I64, process: int | None = None) -> Parts:
+def collective_parts(index: Index, positions: I64, process: int | None = None) -> Parts:
     """Return what collectives consist of, which a rank's slices at these positions stand for; of one rank of
     a file that of its `process`. Raises UnreadableError where the source has gone or changed.
     """
@@ -73,14 +73,11 @@ def parts_of_collectives(index: Index, positions: I64, process: int | None = Non
         members = members[np.lexsort((members, starts[members], key))]
         key = _keys(index, members, tags)
         heads = np.flatnonzero(np.isin(positions, members))
-        order = heads[
-            np.lexsort((positions[heads], starts[positions[heads]], _keys(index, positions[heads], tags)))
-        ]
-        row_of = {int(positions[row]): row for row in order.tolist()}
+        row_of = {int(positions[row]): row for row in heads.tolist()}
         owner, at, before = np.full(len(members), -1, np.int64), -1, None
-        for place, (position, of) in enumerate(zip(members.tolist(), key.tolist())):
+        for row, (position, of) in enumerate(zip(members.tolist(), key.tolist())):
             at = row_of.get(position, at if of == before else -1)
-            owner[place], before = at, of
+            owner[row], before = at, of
         owned = owner >= 0
         count = np.maximum(1, np.bincount(owner[owned], minlength=len(positions))).astype(np.int64)
         named = _peers(index, members[owned])

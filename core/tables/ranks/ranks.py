@@ -25,7 +25,7 @@ from ..frame.frame import Frame
 from ..frame.frame_columns import timed_work
 from ..frame.scope import Scope
 from ..frame.table_rows import Values
-from ..peers.collective_steps import Parts, part_columns, parts_of_collectives
+from ..peers.collective_steps import Parts, collective_parts, part_columns
 from ..peers.messages import MessagesOf, messages_of
 from ..peers.skew import RankPart, Skew, attended, notes_on_ranks, parts_in_one_file, skew, skew_of_parts
 from ..steps.attribution import steps_at_times, steps_of_work
@@ -245,7 +245,7 @@ def ranks(scope: Scope) -> Ranks:
         return EMPTY if part is None else part.union(part.is_type("compute"))
 
     def parts_of_source(source: int, positions: I64) -> Parts:
-        return parts_of_collectives(trace.indexes[source], positions)
+        return collective_parts(trace.indexes[source], positions)
 
     numbered = any(member.numbered for member in members)
     return replace(
@@ -291,7 +291,7 @@ def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
         return work.union(work.is_type("compute"))
 
     def parts_of_process(process: int, positions: I64) -> Parts:
-        return parts_of_collectives(trace.indexes[0], positions, process)
+        return collective_parts(trace.indexes[0], positions, process)
 
     parted = partial(part_columns, parts=parts_of_process, compute=compute)
     return replace(result, in_one_file=True, numbered=not ranks_said, parts=parted)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
+from ...base.errors import UnreadableError
 from ...base.kineto import KERNEL_CATEGORIES, OPS, RUNTIME
 from ...index.flex import host_calls, is_flex
 from ...index.format import NONE
 from ...query.lookup import category_mask, processes_of, promoted_of, starts_of
 from ...query.steps import STEP_NAME
+from ...trace.cycle_stamps import preparing_slices
 from ...trace.step_choice import Steps
 from ..frame.frame import Frame
 from ..frame.frame_columns import work_of
@@ -69,6 +72,8 @@ class StepSets:
             is_kernel = work.is_type("compute", "communication")
             joint, copies = work.is_type("communication"), work.is_type("memory")
             called = np.isin(index.column("slices.name"), host_calls(index))
+            with suppress(UnreadableError):  # the file has gone: nothing is known of its stamps
+                called[preparing_slices(index)] = False
             calls = self.left(np.flatnonzero(called).astype(np.int64))
         return self.merged(np.concatenate([ops, calls])), {
             "Kernel": work.union(is_kernel & ~joint),
