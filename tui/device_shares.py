@@ -16,6 +16,7 @@ from tracelane.core.tables.compare.run_pair import SIDES
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Lane, Trace
 
+from .device_facts import DeviceFacts, keep_facts, stored_facts
 from .draw.header import DeviceShare
 from .draw.ranks import RankNotes
 from .draw.states import MAX_SLICES, DrawnStates, LaneGaps
@@ -23,15 +24,11 @@ from .draw.verdict import StateShares
 from .steps import pair_of
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.device.device_state import DeviceState
+    from tracelane.core.tables.device.states import DeviceState
     from tracelane.core.trace.devices import Device
 
-PRINTED_SLICES = 500_000
-"""Of more device work a printed picture does not wait until it is known what devices did: a second or two."""
 LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
 """Lanes whose gaps are drawn, and of how many of each it is looked up what the host did."""
-GAP_WORDS = ("host late", "between kernels", "unexplained")
-"""What the classes of gaps are called, in the order of GAP_CLASSES."""
 MAX_OF_SPAN = 0.98
 """Of a device that works in less of the time it is said what its share is a share of."""
 ESTIMATE_CELLS = 4096
@@ -42,10 +39,7 @@ def states_over_all(scope: Scope, most_slices: int = MAX_SLICES) -> tuple[Device
     """Return what devices did in all of the time that the trace opens with, None where they have more slices
     than `most_slices`.
     """
-    from tracelane.core.tables.device.device_state import (  # nothing is needed at the start
-        device_states,
-        looked_at,
-    )
+    from tracelane.core.tables.device.device_state import device_states, looked_at
     from tracelane.core.trace.devices import devices
 
     trace = scope.trace
@@ -55,14 +49,18 @@ def states_over_all(scope: Scope, most_slices: int = MAX_SLICES) -> tuple[Device
     return device_states(replace(scope, range=(min(low, start), max(high, end)), steps=""))
 
 
-def drawn_states(scope: Scope, states: tuple[DeviceState, ...] | None) -> DrawnStates:
-    """Return what lines show of what devices did; nothing where that is not known."""
-    return DrawnStates.of(scope.clocks, states or (), gaps_of_lanes(scope, states or ()))
-
-
-def printed_states(scope: Scope) -> DrawnStates:
-    """Return the same for a picture that is printed, which waits until it is known."""
-    return drawn_states(scope, states_over_all(scope, PRINTED_SLICES))
+def device_facts(scope: Scope) -> DeviceFacts:
+    """Return what is said and drawn of the devices of a trace: stored beside its index, or counted and stored
+    now where the scope is the whole of it. Raises Cancelled.
+    """
+    if (stored := stored_facts(scope.trace, scope.clocks)) is not None:
+        return stored
+    states = states_over_all(scope)
+    shares = device_shares(scope, states)
+    drawn = DrawnStates.of(scope.clocks, states or (), gaps_of_lanes(scope, states or ()))
+    facts = DeviceFacts(shares, rank_notes(scope), state_shares(scope, states, shares), drawn)
+    keep_facts(scope.trace, scope.clocks, facts)
+    return facts
 
 
 def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> list[DeviceShare]:
@@ -131,8 +129,7 @@ def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, Lane
             doing = next((one for one in gap.threads if one.slice is not None), None) if gap else None
             if doing is not None:
                 details[number] = safe(doing.label)
-        causes = [GAP_WORDS[kind] for kind in kinds.tolist()]
-        result[lane.index] = LaneGaps(starts, ends, after, causes, details)
+        result[lane.index] = LaneGaps(starts, ends, after, kinds, details)
     return result
 
 
@@ -140,7 +137,7 @@ def _first_gap(scope: Scope, lane: Lane, state: DeviceState) -> tuple[int, ...]:
     """Return start, end, the slice that ends it and class of the time before a device's first work, on the
     lane that has this; nothing on its other lanes, and where the device works from the start.
     """
-    from tracelane.core.tables.device.device_state import IDLE
+    from tracelane.core.tables.device.states import IDLE
 
     if len(state.states) < 2 or state.states[0] != IDLE:
         return ()
@@ -158,7 +155,8 @@ def state_shares(
     """Return what all devices together did in the time looked at, None where that is not known; from what is
     said of each device where states would take long.
     """
-    from tracelane.core.tables.device.device_state import CAUSES, IDLE, PRECEDENCE, looked_at
+    from tracelane.core.tables.device.device_state import looked_at
+    from tracelane.core.tables.device.states import CAUSES, IDLE, PRECEDENCE
 
     low, high = looked_at(scope)
     known = [one.share for one in devices if one.share is not None]

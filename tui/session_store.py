@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic
-from types import MappingProxyType
 from typing import NamedTuple
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.export.marks import Mark, moved, nearest_mark
-from tracelane.core.logs.more_sources import own_trace
+from tracelane.core.logs.more_sources import own_clocks, own_trace
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
@@ -143,9 +142,7 @@ class SessionStore:
     @property
     def own_clocks(self) -> Clocks:
         """The session's clocks without those of logs and computed lanes."""
-        count = self.own_trace.source_count
-        own = {key: ns for key, ns in self.session.clocks.offsets.items() if key[0] < count}
-        return Clocks(MappingProxyType(own))
+        return own_clocks(self.own_trace, self.session.clocks)
 
     @property
     def marks_seen(self) -> tuple[Mark, ...]:

@@ -193,6 +193,8 @@ def _foreign(path: Path) -> PermissionError:
 
 MAX_BYTES = 1 << 20
 """No settings file is longer."""
+KERNEL_KINDS = "kernel-kinds"
+"""The table of the settings that holds patterns of device work: kind = "regex", or several in a list."""
 
 
 def config_path() -> Path | None:

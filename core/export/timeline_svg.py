@@ -20,7 +20,8 @@ from ..base.units import format_ns
 from ..index.format import LaneRole, RowKind
 from ..query.cells import Cells, Span
 from ..query.views import Lane, Process, Row, rank_titles
-from ..tables.device.device_state import STATE_KEYS, DeviceState, device_states, state_cells
+from ..tables.device.device_state import device_states
+from ..tables.device.states import STATE_KEYS, DeviceState, state_cells
 from ..tables.frame.scope import Scope
 from ..trace.lane_order import devices_first, lanes_devices_first, profilers_lanes, quiet_lanes
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,6 +91,12 @@ def own_trace(trace: Trace) -> Trace:
     while isinstance(trace, TraceWithMore):
         trace = trace.own
     return trace
+
+
+def own_clocks(trace: Trace, clocks: Clocks) -> Clocks:
+    """Return the clocks of a trace's own sources: those of logs and computed lanes come behind them."""
+    own = {key: ns for key, ns in clocks.offsets.items() if key[0] < trace.source_count}
+    return Clocks(MappingProxyType(own))
 
 
 @dataclass(frozen=True, eq=False)

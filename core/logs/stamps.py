@@ -272,7 +272,8 @@ class Wall:
         """
         if self.base is None:
             raise UsageError(self.missing)
-        from ..tables.device.device_state import IDLE, WAITING, device_states
+        from ..tables.device.device_state import device_states
+        from ..tables.device.states import IDLE, WAITING
         from ..tables.frame.scope import Scope
 
         window = self.trace.opening_span

@@ -25,7 +25,8 @@ from ..query.lookup import rows_around
 from ..query.scan import json_value_text, key_needle
 from ..query.views import plain
 from ..read.promoted import PROMOTED, Kind
-from ..tables.device.device_state import CAUSES, PRECEDENCE, device_states
+from ..tables.device.device_state import device_states
+from ..tables.device.states import CAUSES, PRECEDENCE
 from ..tables.device.untrusted import untrusted
 from ..tables.frame.frame import Frame, Words
 from ..tables.frame.frame_columns import work_of

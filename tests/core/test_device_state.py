@@ -19,14 +19,8 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.sql.query import run_query
 from tracelane.core.tables.device.breakdown import analyse_breakdown
-from tracelane.core.tables.device.device_state import (
-    CAUSES,
-    PRECEDENCE,
-    DeviceState,
-    device_states,
-    flattened,
-    looked_at,
-)
+from tracelane.core.tables.device.device_state import device_states, flattened, looked_at
+from tracelane.core.tables.device.states import CAUSES, PRECEDENCE, DeviceState
 from tracelane.core.tables.device.untrusted import untrusted
 from tracelane.core.tables.frame.frame_columns import work_of
 from tracelane.core.tables.frame.scope import Scope

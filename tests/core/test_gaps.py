@@ -18,8 +18,9 @@ from tracelane.core.query.lookup import locate_slice
 from tracelane.core.query.views import Row, SliceId
 from tracelane.core.tables.device.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
 from tracelane.core.tables.device.idle import analyse_idle, idle, recurrence, recurring_gaps
-from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, gap_rows
+from tracelane.core.tables.frame.frame_columns import gap_rows
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.work_device import GAP_CLASSES
 from tracelane.core.trace import Trace, open_trace
 
 REAL = (

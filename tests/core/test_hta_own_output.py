@@ -19,9 +19,10 @@ from tracelane.core.query.lookup import promoted_of
 from tracelane.core.tables.device.breakdown import device_table
 from tracelane.core.tables.device.idle import idle_table
 from tracelane.core.tables.frame.frame import Frame
-from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, NEVER, KindRule, by_rule, work_of
+from tracelane.core.tables.frame.frame_columns import NEVER, KindRule, by_rule, work_of
 from tracelane.core.tables.frame.kinds import kernel_types
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.work_device import GAP_CLASSES
 from tracelane.core.trace import Trace
 
 NEGATIVE = "tl_h100_qwen_infer"

@@ -17,8 +17,9 @@ from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.index import repeats
 from tracelane.core.index.format import LaneRole
 from tracelane.core.query.views import plain
-from tracelane.core.tables.device.device_state import PRECEDENCE, device_states
+from tracelane.core.tables.device.device_state import device_states
 from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.device.states import PRECEDENCE
 from tracelane.core.tables.doctor.doctor import analyse_doctor
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace

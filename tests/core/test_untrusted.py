@@ -25,8 +25,9 @@ from tracelane.core.tables.device.untrusted import (
     untrusted_time,
 )
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, timed_work
+from tracelane.core.tables.frame.frame_columns import timed_work
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.work_device import GAP_CLASSES
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.text.summary import trace_info

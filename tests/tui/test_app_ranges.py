@@ -19,8 +19,9 @@ from tracelane.core.query.views import SliceId
 from tracelane.core.tables.device.gap import gap_of, work_gaps
 from tracelane.core.tables.device.idle import idle
 from tracelane.core.tables.frame.frame import Frame
-from tracelane.core.tables.frame.frame_columns import GAP_CLASSES, gap_rows
+from tracelane.core.tables.frame.frame_columns import gap_rows
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.work_device import GAP_CLASSES
 from tracelane.core.tables.host.range_table import range_table
 from tracelane.core.tables.path.critical_path import critical_path
 from tracelane.core.tables.registry import PANELS

@@ -64,7 +64,8 @@ def test_a_printed_picture_tells_waiting_from_work(
     assert main([*paths, "--index-dir", cache, "--width", "200"]) == 0
     lines = capsys.readouterr().out.splitlines()
     hatched = [line for line in lines if "░" in line]
-    assert len(hatched) > 1 and hatched[0].startswith("device"), lines[:20]
+    bar, minimap, *ranks = hatched
+    assert "idle" in bar and minimap.startswith("device") and ranks, lines[:20]
     assert main(["report", *paths, "--index-dir", cache]) == 0
     assert "░" in capsys.readouterr().out
 

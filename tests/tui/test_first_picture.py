@@ -6,9 +6,9 @@ import os
 import re
 import subprocess
 import sys
-from itertools import chain
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyte
 import pytest
@@ -19,12 +19,14 @@ from tests.tui.driver import screen_text
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.index.version import DERIVED
 from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.viewing import THREE_KEYS, first_start_notes
 from tracelane.tui.config import DARK_THEME
+from tracelane.tui.device_facts import NAME
 from tracelane.tui.draw.colour import SURFACES
-from tracelane.tui.draw.room import Strips, room_of
+from tracelane.tui.draw.room import Room, Strips, room_of
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.terminal.first_picture import SHOW
@@ -34,11 +36,14 @@ from tracelane.tui.widgets.bars import MessageLine
 TAKE = b"\x1b[?1049h"
 UNDRAWN = re.compile(rb"\x1b\[(?:[<>=?][0-9;$]*[a-zA-Z]|[0-9;?]*\$p)")
 """Sequences that draw nothing, and that pyte would write as text."""
-HATCH = "░"
 STEP = 400
 """Bytes after which the screen is looked at."""
-PANEL = SURFACES[DARK_THEME].panel.removeprefix("#")
-Cells: TypeAlias = list[list[tuple[str, str, str]]]
+PANEL, BACKGROUND = (
+    colour.removeprefix("#") for colour in (SURFACES[DARK_THEME].panel, SURFACES[DARK_THEME].background)
+)
+FACTS, JUDGED = (f"index/*/*/{DERIVED}/{name}-*" for name in (NAME, "findings"))
+Cell: TypeAlias = tuple[str, str, str]
+Cells: TypeAlias = list[list[Cell]]
 
 
 @pytest.fixture(scope="module")
@@ -75,59 +80,94 @@ class Seen:
         return [[(c.data, c.bg, c.fg if c.data != " " else "") for c in row] for row in rows]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("size", "options"),
-    [
-        ((120, 40), ()),
-        later(((80, 24), ("--range", "step:4"))),
-        ((60, 12), ("--lanes", "Stream")),
-        later(((30, 5), ())),
-    ],
-)
-def test_the_viewer_goes_on_with_the_picture(
-    demo: Path, size: tuple[int, int], options: tuple[str, ...]
-) -> None:
-    """Ruler and lanes of the first picture are the viewer's in text and colours, and never change until the
-    first key but where a message lies over the lowest lanes; the other screen is taken once. What waits is
-    hatched once it is known; verdict and minimap are filled then.
-    """
+class Opening(NamedTuple):
+    """What was sent up to the first picture, and until the last notice was closed; lines of the screen."""
+
+    first: bytes
+    data: bytes
+    until_closed: int
+    room: Room
+    bottom: int  # the line of the panel's tabs, or of the footer
+
+
+def open_demo(demo: Path, size: tuple[int, int], options: tuple[str, ...]) -> Opening:
+    """Open the demo until nothing more is drawn, then close its notices."""
     command = _command(demo, "view", "--fresh", *options)
     with SlowLine(command, size, environ={"COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}) as line:
         line.wait_until(lambda: line.questions > 0, "the viewer's first frame")
+        line.wait_until(lambda: bool(list(demo.glob(FACTS)) and list(demo.glob(JUDGED))), "facts stored")
         line.wait_for_quiet(0.5)
         until_closed = len(line.received)
         while "Esc message" in line.screen.text:  # notices are closed one after the other
             line.type("\x1b")
             line.wait_for_quiet(0.5)
         data = line.received
+        line.type("q")  # which replaces the picture that is kept of this view
+        assert line.wait_for_end() == 0
     panel = Session(Viewport(0, 1, 1), 0).panel_size
     room = room_of(size[1], panel, maximised=False, empty=True, strips=Strips(verdict=2, ruler=2))
     end = data.index(SHOW.encode()) + len(SHOW)
     whole = Seen(size, range(size[1] - room.footer))
     whole.feed(data[:end])
     panels = [y for y, row in enumerate(whole.cells) if {background for _, background, _ in row} == {PANEL}]
-    seen = Seen(
-        size,
-        range(room.header + room.verdict + room.minimap, panels[-1] if room.panel else size[1] - room.footer),
-    )
-    seen.feed(data[:end])
+    assert data.count(TAKE) == 1
+    bottom = panels[-1] if room.panel else size[1] - room.footer
+    return Opening(data[:end], data, until_closed, room, bottom)
+
+
+SIZES = [
+    ((120, 40), ()),
+    later(((80, 24), ("--range", "step:4"))),
+    ((60, 12), ("--lanes", "Stream")),
+    later(((30, 5), ())),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "options"), SIZES)
+@pytest.mark.parametrize("is_warm", [False, True])
+def test_the_viewer_goes_on_with_the_picture(
+    demo: Path, is_warm: bool, size: tuple[int, int], options: tuple[str, ...]
+) -> None:
+    """Ruler and lanes of the first picture are the viewer's in text and colours, and never change until the
+    first key but where a message lies over the lowest lanes. Where it is not known yet what devices did, what
+    is outlined may change, and nothing else; once it is known, verdict and minimap are the viewer's, too.
+    """
+    for stored in [] if is_warm else [*demo.glob(FACTS), *demo.glob(JUDGED)]:
+        stored.unlink()
+    if is_warm and not [*demo.glob(FACTS)]:
+        open_demo(demo, size, ())
+    data = open_demo(demo, size, options)
+    room = data.room
+    top = room.header if is_warm else room.header + room.verdict + room.minimap
+    seen = Seen(size, range(top, data.bottom))
+    seen.feed(data.first)
     first = seen.cells
     if size[1] >= 12:
         assert "Stream" in "".join(text for row in first for text, *_ in row)
-    rest = UNDRAWN.sub(b"", data[end:until_closed])
+    if is_warm and room.verdict:
+        offered = room.verdict - 1  # only the viewer says which key shows its place
+        sentence = "".join(text for text, *_ in first[offered]).rstrip()
+        assert sentence
+        first[offered] = first[offered][: len(sentence)]
+    was_outlined: Callable[[Cell], bool] = (lambda _: False) if is_warm else is_outlined
+    rest = UNDRAWN.sub(b"", data.data[len(data.first) : data.until_closed])
     for start in range(0, len(rest), STEP):
         seen.feed(rest[start : start + STEP])
-        assert all(now == was or is_message(now) for now, was in zip(chain(*seen.cells), chain(*first)))
-    assert seen.cells[0] == first[0]
-    seen.feed(data[until_closed:])
-    assert all(now == was or is_message(now) for now, was in zip(chain(*seen.cells), chain(*first)))
-    assert data.count(TAKE) == 1
+        assert same(seen.cells, first, was_outlined)
+    seen.feed(data.data[data.until_closed :])
+    assert same(seen.cells, first, was_outlined)
 
 
-def is_message(cell: tuple[str, str, str]) -> bool:
-    """Tell whether a cell has the background of what is said, or is hatched, which is known later."""
-    return cell[1] == PANEL or cell[0] == HATCH
+def same(now: Cells, before: Cells, was_outlined: Callable[[Cell], bool]) -> bool:
+    """Tell whether no cell has changed but under messages, and where it was not known what to draw."""
+    pairs = (pair for row in zip(now, before) for pair in zip(*row))
+    return all(one == other or one[1] == PANEL or was_outlined(other) for one, other in pairs)
+
+
+def is_outlined(cell: Cell) -> bool:
+    """Tell whether nothing is filled where a cell is: it has the background of the screen."""
+    return cell[1] == BACKGROUND
 
 
 WITHOUT_TEXTUAL = """
@@ -153,9 +193,10 @@ def test_what_the_picture_loads(demo: Path, tmp_path: Path) -> None:
     unwanted = ("textual.", "asyncio", "rich.console", "tracelane.tui.panels", "tracelane.tui.widgets.")
     unwanted += (
         "tracelane.core.query.hits",
-        "tracelane.core.tables.findings",
         "tracelane.core.tables.device.gap",
+        "tracelane.tui.device_shares",
     )
+    unwanted += tuple(f"tracelane.core.tables.findings.{name}" for name in ("f", "judge", "host", "device"))
     unwanted += ("tracelane.core.read.repair", "tracelane.core.read.scan", "tracelane.core.logs.overlay")
     unwanted += ("tracelane.core.tables.frame.frame", "tracelane.core.query.filter", "numpy.ma.", "tomllib")
     importing = "import numpy, sys; print(*sys.modules)"  # numpy 1 loads parts that numpy 2 loads when asked

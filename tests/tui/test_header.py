@@ -13,8 +13,8 @@ from rich.cells import cell_len
 
 from tests.corpus import CORPUS, file, for_files, needs
 from tracelane.core.tables.device.device_state import state_table
-from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.forms import saved_findings
+from tracelane.core.tables.findings.leading import Leading
 from tracelane.core.tables.frame.frame_columns import work_of
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.ranks.ranks import ranks
@@ -188,8 +188,8 @@ def look(width: int, depth: Depth = Depth.TRUECOLOR) -> LineContext:
     return LineContext(Palette(depth), UNICODE, title_cells(width), width - title_cells(width))
 
 
-def finding(title: str, text: str, ns: int = 0) -> Finding:
-    return Finding("rule", title, text, (), ns, 0.5, False, "", "", "", 0, 0, (0,))
+def finding(title: str, text: str, ns: int = 0) -> Leading:
+    return Leading(title, text, "loss", ns, 0.5, has_places=False)
 
 
 @for_files("path", TRACES)
@@ -268,7 +268,8 @@ def test_a_verdict_says_the_cause_at_80_columns(corpus_cache: Path) -> None:
     """Where the sentence has no room behind its title it says which rank is late, not how long all wait."""
     folder = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
     first = saved_findings(Scope(open_trace(sorted(folder.glob("*")), index_dir=corpus_cache))).leading
-    line = "".join(part.text for part in finding_line(first, "Enter shows it", look(80)))
+    assert first is not None
+    line = "".join(part.text for part in finding_line(first.as_leading, "Enter shows it", look(80)))
     assert line.strip() == "Rank 2 is last in 5 of 8 collectives  Enter shows it"
 
 

@@ -15,19 +15,11 @@ from rich.segment import Segment
 
 from tests.corpus import CORPUS, files, for_files, needs, traces
 from tracelane.core.base.colours import CNAMES, FAMILIES, RGB, contrast, luminance
-from tracelane.core.tables.device.device_state import (
-    COMPUTE,
-    COPY,
-    IDLE,
-    MOVING,
-    UNSPLIT,
-    WAITING,
-    DeviceState,
-    looked_at,
-)
-from tracelane.core.tables.frame.frame import WorkDevice
+from tracelane.core.tables.device.device_state import looked_at
+from tracelane.core.tables.device.states import COMPUTE, COPY, IDLE, MOVING, UNSPLIT, WAITING, DeviceState
 from tracelane.core.tables.frame.frame_columns import work_of
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.work_device import WorkDevice
 from tracelane.core.trace import LaneRole, Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.device_shares import gaps_of_lanes, states_over_all
@@ -290,6 +282,7 @@ def test_gaps_say_why_where_they_are(corpus_cache: Path) -> None:
     gaps = gaps_of_lanes(scope, states)
     reader, plain = RowReader(trace), RowReader(trace)
     reader.know(replace(DrawnStates.of(scope.clocks, states), gaps=gaps))
+    plain.know(DrawnStates.of(scope.clocks, states))
     start, texts = trace.opening_span[0], []
     view = Viewport(start + 25_000_000, 47_000_000, 100)
     for lane in (trace.lanes[number] for number in states[0].device.device.lanes):

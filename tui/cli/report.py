@@ -26,7 +26,8 @@ from tracelane.core.tables.findings.forms import saved_findings
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.host.ops import ops
 from tracelane.tui.actions.view import first_session, view_of
-from tracelane.tui.device_shares import printed_states
+from tracelane.tui.device_facts import KnownFacts
+from tracelane.tui.device_shares import device_facts
 from tracelane.tui.read_report import read_report_state
 from tracelane.tui.text.diff import compact_tables, side_titles
 from tracelane.tui.text.ops_table import ops_text
@@ -107,8 +108,10 @@ def _picture(scope: Scope, example: Example) -> str:
     session = first_session(scope.trace, PICTURE_WIDTH)
     viewport = view_of(example.start, example.end, PICTURE_WIDTH)
     session = replace(session, viewport=viewport, clocks=scope.clocks)
-    states = printed_states(Scope(scope.trace, clocks=scope.clocks))
-    return plain_picture(scope.trace, session, (PICTURE_WIDTH, PICTURE_HEIGHT), states=states)
+    facts = device_facts(Scope(scope.trace, clocks=scope.clocks))
+    return plain_picture(
+        scope.trace, session, (PICTURE_WIDTH, PICTURE_HEIGHT), known=KnownFacts(facts.states, facts.notes)
+    )
 
 
 class Telemetry(NamedTuple):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracelane.core.base.errors import UsageError
@@ -22,6 +23,7 @@ from .viewing import View, Viewing, viewer_host
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Trace
+    from tracelane.tui.device_facts import KnownFacts
     from tracelane.tui.session import Session
     from tracelane.tui.times import TimeFrame
     from tracelane.tui.view_state import Carried, Prepared
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
     from ..screens.lists import ListedTrace
 
 
+MAX_WAIT_S = 2.0
+"""A printed picture waits so long until it is known what devices did, and what costs time."""
+NOT_COUNTED = (
+    "What devices did is not counted after 2 s: their lines are outlines; `tracelane breakdown` waits for it",
+    "What costs time is not known after 2 s: `tracelane findings` waits for it",
+)
 PICTURE_WIDTH = 120
 PICTURE_HEIGHT = 40
 TITLE_CELLS = 24
@@ -160,25 +168,43 @@ def offered_log(trace: Trace, how: str) -> str:
 
 
 def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: int | None) -> None:
-    from tracelane.core.tables.frame.scope import Scope
-    from tracelane.tui.device_shares import printed_states
     from tracelane.tui.text.picture import picture, plain_picture
     from tracelane.tui.text.summary import summary, writable
 
     columns, lines = terminal_size(PICTURE_WIDTH, PICTURE_HEIGHT)
     width, height = width or columns, height or lines
     session = session_of_options(trace, view_options, width)
-    states = printed_states(Scope(trace, clocks=session.clocks))
+    known, size = _counted(trace, session), (width, height)
     if has_colours(can_draw()):
         from rich.console import Console
 
         console = Console(width=width, force_terminal=True)  # colours were asked for, whatever this writes to
         with console.capture() as drawn:
-            console.print(picture(trace, session, (width, height), states=states), soft_wrap=True)
+            console.print(picture(trace, session, size, known=known), soft_wrap=True)
         print_coloured(drawn.get(), end="")
     else:
-        print_text(plain_picture(trace, session, (width, height), states=states))
+        print_text(plain_picture(trace, session, size, known=known))
     print_text(writable(summary(trace, lanes=False)))
+
+
+def _counted(trace: Trace, session: Session) -> KnownFacts:
+    """Return what devices did and what costs time, as far as MAX_WAIT_S are enough."""
+    from tracelane.core.base.errors import Cancelled
+    from tracelane.core.logs.more_sources import own_clocks, own_trace
+    from tracelane.core.tables.frame.scope import Scope
+    from tracelane.core.tables.worker import findings_by_worker
+    from tracelane.tui.device_facts import KnownFacts
+    from tracelane.tui.device_shares import device_facts
+    from tracelane.tui.draw.verdict import VerdictFacts
+
+    until, facts, verdict = monotonic() + MAX_WAIT_S, None, VerdictFacts(missing=NOT_COUNTED)
+    own = own_trace(trace)
+    scope = Scope(own, clocks=own_clocks(own, session.clocks), cancelled=lambda: monotonic() > until)
+    with suppress(Cancelled):
+        facts = device_facts(scope)
+        leading = findings_by_worker(scope).leading
+        verdict = verdict._replace(leading=None if leading is None else leading.as_leading, is_judged=True)
+    return KnownFacts.of(facts, verdict)
 
 
 def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> Session:

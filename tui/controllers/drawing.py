@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.geometry import Size
@@ -13,19 +12,20 @@ from textual.widget import Widget
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.tables.absent import absent
 from tracelane.core.tables.analysis import Need
+from tracelane.core.tables.findings.leading import stored_leading
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import panels_without
 from tracelane.core.trace import LaneRole, Trace
 
 from ..actions import view
 from ..actions.clocks import on_log
-from ..device_shares import device_shares, drawn_states, rank_notes, state_shares, states_over_all
-from ..draw.header import DeviceShare, busy_texts, elsewhere_text, header_of
+from ..device_facts import DeviceFacts, stored_facts
+from ..device_shares import device_facts
+from ..draw.header import busy_texts, elsewhere_text, header_of
 from ..draw.opening import with_devices_in_view
-from ..draw.ranks import RankNotes, opens_folded
+from ..draw.ranks import opens_folded
 from ..draw.room import Strips, room_of
 from ..draw.states import DrawnStates
-from ..draw.verdict import StateShares
 from ..fitting import fit_to_screen, strips_of
 from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
@@ -42,15 +42,6 @@ from .panels import PanelController
 
 if TYPE_CHECKING:
     from ..draw.path_line import DrawnPath
-
-
-class DeviceFacts(NamedTuple):
-    """What is said and drawn of the devices, once it is known."""
-
-    shares: Sequence[DeviceShare]
-    notes: RankNotes
-    spent: StateShares | None
-    states: DrawnStates
 
 
 class DrawingController(Controller):
@@ -102,6 +93,8 @@ class DrawingController(Controller):
             notes.append(elsewhere_text(trace))
         for text in reversed(notes):  # the first of them is to be read first
             self.app.say(text, stays=True)
+        if self.store.is_ready:
+            self._know_stored()
         self.share_room()
         self.fill_footer()
         self.app.show_frames()
@@ -174,21 +167,30 @@ class DrawingController(Controller):
         trace, own, clocks = self.store.trace, self.store.own_trace, self.store.own_clocks
 
         def look(cancelled: CancelledCallback) -> DeviceFacts:
-            scope = Scope(own, clocks=clocks, cancelled=cancelled)
-            states = states_over_all(scope)
-            devices, notes = device_shares(scope, states), rank_notes(scope)
-            spent = state_shares(scope, states, devices)
-            return DeviceFacts(devices, notes, spent, drawn_states(scope, states))
+            return device_facts(Scope(own, clocks=clocks, cancelled=cancelled))
 
         def have(facts: DeviceFacts) -> None:
             if self.store.trace is trace and self._has_lanes:
-                self._know(facts.states)
-                self.app.main.query_one(Verdict).know(facts.spent)
-                self.busy_texts = busy_texts(facts.shares)
-                self.fill_header()
-                self.app.main.query_one(LaneCanvas).know_ranks(facts.notes)
+                self._know_facts(facts)
 
-        self.app.jobs.ask("busy shares", look, have)
+        self.app.main.query_one(Verdict).count()
+        if self._states_of is not own or self._states is None:
+            self.app.jobs.ask("busy shares", look, have)
+
+    def _know_stored(self) -> None:
+        """Draw what is stored beside the index at once: the first picture has it, too."""
+        trace, clocks = self.store.own_trace, self.store.own_clocks
+        if (facts := stored_facts(trace, clocks)) is not None:
+            self._know_facts(facts)
+        if (leading := stored_leading(trace, clocks)) is not None:
+            self.app.main.query_one(Verdict).judge(next(iter(leading), None))
+
+    def _know_facts(self, facts: DeviceFacts) -> None:
+        self._know(facts.states)
+        self.app.main.query_one(Verdict).know(facts.spent)
+        self.busy_texts = busy_texts(facts.shares)
+        self.fill_header()
+        self.app.main.query_one(LaneCanvas).know_ranks(facts.notes)
 
     @property
     def _has_lanes(self) -> bool:

@@ -121,7 +121,8 @@ class FindingsController(Controller):
     def _have_findings(self, key: Key, findings: Findings) -> None:
         self._by_range.put(key, findings)
         if key == self._whole and self.app.composed:
-            self.app.main.query_one(Verdict).judge(findings)
+            leading = findings.leading
+            self.app.main.query_one(Verdict).judge(None if leading is None else leading.as_leading)
             self.offer()
         waiting = self.store.session.panel == "findings" or (
             self.store.session.panel == "details" and self.store.session.selection is None

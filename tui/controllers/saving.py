@@ -23,6 +23,7 @@ from tracelane.core.tables.registry import PANELS
 from ..actions.ranges import scope_of
 from ..actions.scene import Refusal
 from ..command_line import file_named
+from ..device_facts import KnownFacts
 from ..lanes.canvas import LaneCanvas
 from ..panels.panel import NO_TABLES
 from ..panels.table import TablePane
@@ -94,7 +95,10 @@ class SaveController(Controller):
             size = canvas.size
             height = size.height + LINES_AROUND
             cells = (size.width, height)
-            text = plain_picture(self.store.trace, self.store.session, cells, canvas.reader) + "\n"
+            trace, session = self.store.trace, self.store.session
+            known = KnownFacts(canvas.states, canvas.ranks)
+            text = plain_picture(trace, session, cells, canvas.reader, known)
+            text += "\n"
         try:
             self.app.say(save_new_file(path, text))
         except Refusal as refusal:

@@ -76,13 +76,18 @@ def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool, strips:
     if maximised:
         return Room(header, 0, 0, 0, 0, panel, message, footer)
     most = MAX_STRIP if lines >= BAR_FROM else 1
-    verdict = min(strips.verdict, most) * (lines >= VERDICT_FROM)
+    verdict = verdict_height(lines, strips.verdict)
     minimap = min(strips.minimap, most) * (lines >= MINIMAP_FROM)
     ruler = strips.ruler * (lines > FOOTER_FROM)
     path = strips.path * (lines >= VERDICT_FROM)
     others = header + minimap + verdict + ruler + path + message + footer
     panel = max(0, min(panel, lines - others - 1))  # a line of lanes stays
     return Room(header, minimap, verdict, ruler, path, panel, message, footer)
+
+
+def verdict_height(lines: int, asked_lines: int) -> int:
+    """Return how many lines the verdict takes of a screen or a printed picture of so many lines."""
+    return min(asked_lines, MAX_STRIP if lines >= BAR_FROM else 1) * (lines >= VERDICT_FROM)
 
 
 def panel_height(lines: int, asked_lines: int, maximised: bool, empty: bool = False) -> int:

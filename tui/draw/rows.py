@@ -46,12 +46,12 @@ from .runs import (
     slice_runs,
 )
 from .segments import COUNT_FROM, compact_count, levels_of, share_label
-from .states import DrawnStates, state_row, with_gaps, with_waits
+from .states import DrawnStates, outlined, state_row, with_gaps, with_waits
 from .things import thing_by_id
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
-    from tracelane.core.tables.device.device_state import DeviceState
+    from tracelane.core.tables.device.states import DeviceState
 
 KEPT_ROWS = 1500
 """Drawn rows that are kept: several screens, so that going back up queries nothing."""
@@ -125,7 +125,9 @@ class RowReader:
         self._searches = 0
 
     def know(self, states: DrawnStates | None) -> None:
-        """Draw folded lines of devices by what those did, and hatch what waits."""
+        """Draw folded lines of devices by what those did, and hatch what waits; None: as long as it is not
+        known, folded lines of devices and their collectives, which may wait, are outlines.
+        """
         self._states = states
         self._rows.clear()
         self._runs = 0
@@ -180,6 +182,8 @@ class RowReader:
             drawn = state_row(states, self._edges(view, 0).array, part)
         else:
             drawn = self._busy(busiest if part in ("", RANK_PARTS[0]) else [], view, clocks)
+            own = [lane for lane in stands_for if lane.slices]
+            drawn = drawn._replace(is_outline=bool(own) and all(map(self._is_unknown, own)))
         hits = self.hits_in([(lane.source, lane.rows.start, lane.rows.stop) for lane in stands_for], view)
         if part and hits:  # on the lines with work where they are
             hatched = drawn.hatched or (False,) * view.width
@@ -246,6 +250,10 @@ class RowReader:
         positions = range(first, first + row.count)
         return drawn._replace(runs=with_gaps(drawn.runs, gaps, positions, self._edges(view, 0).array))
 
+    def _is_unknown(self, lane: Lane) -> bool:
+        """Tell whether it is not known yet what the device of a lane did."""
+        return self._states is None and self._left is None and lane.role is LaneRole.DEVICE
+
     # -- slices ---------------------------------------------------------------------------------------------
 
     def _slices(self, lane: Lane, row: Row, edges: LaneEdges, colour_by: str, waits: I64 | None) -> SliceRow:
@@ -266,6 +274,8 @@ class RowReader:
         runs = slice_runs(drawn, looks, edges.times, names, self.eighths, levels)
         if waits is not None:
             runs = with_waits(runs, waits, cells.busy)
+        elif self._is_unknown(lane):
+            runs = outlined(runs)
         return SliceRow(self._with_hits(runs, row, edges), lane.index in drawn_device_lanes(self.trace))
 
     def _many_names(

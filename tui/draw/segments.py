@@ -344,9 +344,13 @@ def busy_segments(row: BusyRow, palette: Palette, glyphs: Glyphs) -> list[Segmen
     """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty, and
     what is in annotations alone is a line.
 
-    Cells with hits are marked, in the colour of marks: a line under a full bar would not be seen.
+    Cells with hits are marked, in the colour of marks: a line under a full bar would not be seen. Of an
+    outline all that has work is a line.
     """
     marked = HIT_STYLE + Style(color=palette.accent_plain.color)
+    if row.is_outline:
+        text = "".join(glyphs.filler if level >= 0 else " " for level in row.levels)
+        return with_hits([Segment(text, palette.dim)], row.hits, marked)
     segments: list[Segment] = []
     hits, hatched = (flags or repeat(False) for flags in (row.hits, row.hatched))
     for (level, key, hit, waits), cells in groupby(zip(row.levels, row.keys, hits, hatched)):

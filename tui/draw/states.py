@@ -16,15 +16,17 @@ from tracelane.core.base.units import about_ns
 from tracelane.core.trace import Lane
 
 from .ranks import RANK_PARTS
-from .runs import FULL, HATCH, HATCH_LABEL, HATCH_MARGIN, BusyRow, Run
+from .runs import BRACKET, FULL, HATCH, HATCH_LABEL, HATCH_MARGIN, BusyRow, Run
 
 if TYPE_CHECKING:
     from tracelane.core.tables.compare.run_pair import RunPair
-    from tracelane.core.tables.device.device_state import DeviceState
+    from tracelane.core.tables.device.states import DeviceState
 
 MAX_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
 WAITS = "waits for a peer"
+GAP_WORDS = ("host late", "between kernels", "unexplained")
+"""What the classes of gaps are called, as `i` says them, in the order of GAP_CLASSES."""
 MIN_DETAIL = 8
 """Cells behind the length of a gap from which on they say what the host did."""
 
@@ -38,12 +40,12 @@ class LaneGaps:
     starts: I64
     ends: I64
     after: AnyArray
-    causes: Sequence[str]  # as `i` says them
+    causes: AnyArray  # places in GAP_WORDS
     details: Mapping[int, str]  # what the host did, of the longest, by their number
 
     def text(self, number: int, cells: int) -> str:
         """Return why a gap is there, as much as fits: "host late 15.7 ms · flatten", its cause at least."""
-        cause, detail = self.causes[number], self.details.get(number, "")
+        cause, detail = GAP_WORDS[self.causes[number]], self.details.get(number, "")
         text = f"{cause} {about_ns(int(self.ends[number] - self.starts[number]))}"
         full = f"{text} · {detail}" if detail else text
         if len(text) + MIN_DETAIL <= cells or len(full) <= cells:
@@ -114,7 +116,7 @@ def state_row(states: Sequence[DeviceState], edges: I64, part: str = "") -> Busy
     takes most of that; hatched where waiting for a peer takes more. With one of RANK_PARTS: of that alone,
     whatever else runs.
     """
-    from tracelane.core.tables.device.device_state import STATE_KEYS, state_cells
+    from tracelane.core.tables.device.states import STATE_KEYS, state_cells
 
     cells = state_cells(states, edges, RANK_PARTS.index(part) if part else None)
     levels = np.where(cells.busy > 0, np.clip(np.rint(FULL * cells.busy), 1, FULL), -1).astype(np.int64)
@@ -134,6 +136,11 @@ def with_waits(runs: Sequence[Run], waits: I64, busy: I64) -> tuple[Run, ...]:
         else:
             out.append(run)
     return tuple(out)
+
+
+def outlined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Return the runs of a lane with collectives as outlines: which of them wait is not known yet."""
+    return tuple(run._replace(flags=run.flags | BRACKET) if run.key == "collective" else run for run in runs)
 
 
 def _parts(run: Run, is_waiting: AnyArray) -> Iterable[Run]:

@@ -10,7 +10,7 @@ from rich.segment import Segment
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns, format_share
-from tracelane.core.tables.findings.finding import Finding
+from tracelane.core.tables.findings.leading import Leading
 
 from .glyphs import Glyphs, fit, length_title
 from .lines import LineContext, gutter
@@ -45,6 +45,33 @@ class StateShares(NamedTuple):
     of_ns: int  # the time looked at, of each
     shares: Mapping[str, float]  # by the keys of STATES; they add up to 1
     is_estimate: bool = False
+
+
+class VerdictFacts(NamedTuple):
+    """What the verdict says, as far as it is known."""
+
+    spent: StateShares | None = None
+    is_counted: bool = False  # whether it is known what devices did, or that it cannot be known
+    leading: Leading | None = None
+    is_judged: bool = False  # whether it is known what to read first, or that there is nothing
+    offer: str = ""  # what a key does with it
+    missing: tuple[str, str] = ("Counting what devices did…", "Looking for what costs time…")
+    """What is said until then."""
+
+
+def verdict_lines(facts: VerdictFacts, lines: int, look: LineContext) -> list[list[Segment]]:
+    """Return so many lines: the sentence last, the bar above it where there are two."""
+    width = look.titles + look.area
+    bar, sentence = (fit(f" {text}", width, look.glyphs.ellipsis) for text in facts.missing)
+    first, last = ([Segment(text, look.palette.dim)] for text in (bar, sentence))
+    if facts.spent is not None:
+        first = bar_line(facts.spent, look)
+    elif facts.is_counted:
+        text = fit(" When the devices worked is not known", width, look.glyphs.ellipsis)
+        first = [Segment(text, look.palette.dim)]
+    if facts.is_judged:
+        last = finding_line(facts.leading, facts.offer, look)
+    return [first, last][2 - lines :]
 
 
 def bar_line(shares: StateShares, look: LineContext) -> list[Segment]:
@@ -90,7 +117,7 @@ def _part(label: str, width: int, key: str, waits: bool, palette: Palette, glyph
     return Segment(fit(text, width, ""), filled[FULL])
 
 
-def finding_line(finding: Finding | None, offer: str, look: LineContext) -> list[Segment]:
+def finding_line(finding: Leading | None, offer: str, look: LineContext) -> list[Segment]:
     """Return a line on a finding: as much of its sentence as fits, never cut within it, and behind it what a
     key does with it.
     """
@@ -98,7 +125,7 @@ def finding_line(finding: Finding | None, offer: str, look: LineContext) -> list
     if finding is None:
         return [Segment(fit(" Nothing stands out", width), palette.dim)]
     tail = f"  {offer}" if offer else ""
-    kept_free = OFFER_CELLS if finding.evidence and finding.kind != "headline" else 0
+    kept_free = OFFER_CELLS if finding.has_places and finding.kind != "headline" else 0
     texts = sentences(finding)
     for room in (width - max(kept_free, cell_len(tail)), width):
         text = next((text for text in texts if cell_len(text) < room), texts[-1])
@@ -117,7 +144,7 @@ def finding_line(finding: Finding | None, offer: str, look: LineContext) -> list
     return [*(part for part in parts if part.text), Segment(" " * max(0, width - used), palette.blank)]
 
 
-def sentences(finding: Finding) -> list[str]:
+def sentences(finding: Leading) -> list[str]:
     """Return what is said of a finding, the most telling first: its title and its sentence or the beginning
     of that, the beginning alone, its title and what it costs, its title.
     """
@@ -129,7 +156,7 @@ def sentences(finding: Finding) -> list[str]:
             beginnings.add(text)
     texts = sorted(beginnings, key=len, reverse=True)
     said = [*(f"{title}: {text}" for text in texts), *texts]
-    if finding.claimed_ns and not finding.note:
+    if finding.claimed_ns and finding.kind != "note":
         cost = format_ns(finding.claimed_ns)
         said += [f"{title}: {cost}, {format_share(finding.share)} of the time", f"{title}: {cost}"]
     return [*said, title]

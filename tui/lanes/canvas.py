@@ -45,8 +45,9 @@ class LaneCanvas(TimeArea, can_focus=True):
         self.eighths: bool | None = None  # whether the user wants slice edges in eighths of a cell
         self._layout_lines: Layout | None = None
         self._reader: RowReader | None = None
-        self._ranks = RankNotes()
-        self._states: DrawnStates | None = None
+        self.ranks = RankNotes()
+        self.states: DrawnStates | None = None
+        """What devices did; None as long as it is not known."""
         self._sought: tuple[Hits | None, Hits | None] = (None, None)
         self._look: LineContext | None = None
         self._lines: list[Line | None] = []
@@ -64,14 +65,14 @@ class LaneCanvas(TimeArea, can_focus=True):
         self.refresh()
 
     def know(self, states: DrawnStates | None) -> None:
-        self._states = states
+        self.states = states
         if self._reader is not None:
             self._reader.know(states)
         self._segments = None
         self.refresh()
 
     def know_ranks(self, notes: RankNotes) -> None:
-        self._ranks = notes
+        self.ranks = notes
         self._prepare()
         self.refresh()
 
@@ -80,7 +81,7 @@ class LaneCanvas(TimeArea, can_focus=True):
         if self._reader is None or self._reader.trace is not trace:
             self._reader = RowReader(trace, eighths(self.eighths, os.environ))
             self._reader.look_for(*self._sought)
-            self._reader.know(self._states)
+            self._reader.know(self.states)
             self._weaver = Weaver(self._reader)
         self._trace, self._session, self._layout_lines = trace, session, layout
         self._prepare()
@@ -105,7 +106,7 @@ class LaneCanvas(TimeArea, can_focus=True):
         self._strips.clear()
         if self._session is None or self._layout_lines is None or self.size.width < 1:
             return
-        self._look = look_of(self)._replace(ranks=self._ranks)
+        self._look = look_of(self)._replace(ranks=self.ranks)
         self._lines = self._layout_lines.visible(self._session.scroll, self.size.height)
         self._thumb = self._layout_lines.thumb(self._session.scroll, self.size.height)
 

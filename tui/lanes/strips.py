@@ -15,14 +15,14 @@ from textual.widget import Widget
 
 from tracelane.core.export.marks import Mark
 from tracelane.core.query.hits import Hits
-from tracelane.core.tables.findings.finding import Finding, Findings
+from tracelane.core.tables.findings.leading import Leading
 from tracelane.core.trace import Trace
 
-from ..draw.glyphs import fit
 from ..draw.overview import minimap_lines, overview_of
+from ..draw.room import MAX_STRIP
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.states import DrawnStates
-from ..draw.verdict import StateShares, bar_line, finding_line
+from ..draw.verdict import StateShares, VerdictFacts, verdict_lines
 from ..session import ZOOM_STEP, Session
 from ..steps import step_marks
 from .look import look_of
@@ -221,7 +221,9 @@ class PathStrip(TimeStrip):
 
 
 class Verdict(Widget):
-    """Two lines: a bar of states where there are devices, and a sentence; empty until both are known."""
+    """Two lines: a bar of states where there are devices, and a sentence; what is being counted until both
+    are known, nothing while files are read.
+    """
 
     DEFAULT_CSS = """
     Verdict { height: 1; width: 1fr; }
@@ -230,39 +232,33 @@ class Verdict(Widget):
     class Pressed(Message):
         """The finding was clicked."""
 
-    _shares: StateShares | None = None
-    _is_known = False
-    _finding: Finding | None = None
-    _is_judged = False
-    _offer = ""
+    _facts: VerdictFacts | None = None
 
-    def know(self, shares: StateShares | None) -> None:
-        self._shares, self._is_known = shares, True
-        self.refresh()
+    def count(self) -> None:
+        """Say that it is being counted, what is not known already."""
+        self._say(self._facts or VerdictFacts())
 
-    def judge(self, findings: Findings | None) -> None:
-        self._is_judged = findings is not None
-        self._finding = findings.leading if findings is not None else None
-        self.refresh()
+    def know(self, spent: StateShares | None) -> None:
+        self._say((self._facts or VerdictFacts())._replace(spent=spent, is_counted=True))
+
+    def judge(self, leading: Leading | None) -> None:
+        self._say((self._facts or VerdictFacts())._replace(leading=leading, is_judged=True))
 
     def offer(self, text: str) -> None:
         """Say what a key does with the finding, if anything."""
-        if text != self._offer:
-            self._offer = text
+        if self._facts is not None:
+            self._say(self._facts._replace(offer=text))
+
+    def _say(self, facts: VerdictFacts) -> None:
+        if facts != self._facts:
+            self._facts = facts
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        look, is_last = look_of(self), y == self.size.height - 1
-        if is_last and self._is_judged:
-            line = finding_line(self._finding, self._offer, look)
-        elif not is_last and self._shares is not None:
-            line = bar_line(self._shares, look)
-        elif not is_last and self._is_known:
-            text = fit(" When the devices worked is not known", self.size.width, look.glyphs.ellipsis)
-            line = [Segment(text, look.palette.dim)]
-        else:
+        look, height = look_of(self), self.size.height
+        if self._facts is None or y >= MAX_STRIP:
             return Strip.blank(self.size.width, look.palette.blank)
-        return Strip(line, self.size.width)
+        return Strip(verdict_lines(self._facts, min(height, MAX_STRIP), look)[y], self.size.width)
 
     def on_click(self, event: events.Click) -> None:
         if event.y == self.size.height - 1:

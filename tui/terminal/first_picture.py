@@ -1,7 +1,7 @@
 """The first picture of an indexed trace, drawn before Textual is loaded, which takes longer than the picture.
 
-It stands where the viewer draws the same: header, minimap, ruler and lanes by the same code at the same
-places. Panel and footer stay empty. The viewer then draws over it without clearing the screen.
+It stands where the viewer draws the same: header, verdict, minimap, ruler and lanes by the same code at the
+same places. Panel and footer stay empty. The viewer then draws over it without clearing the screen.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tracelane.core.trace import Trace
 
 from ..actions.view import first_session
 from ..config import Config
+from ..device_facts import stored_knowledge
 from ..draw.arrows import Weaver
 from ..draw.colour import SURFACES, Surface
 from ..draw.glyphs import Glyphs, eighths, glyphs_for
@@ -31,6 +32,7 @@ from ..draw.room import Room
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.segments import ascii_segments
+from ..draw.verdict import VerdictFacts, verdict_lines
 from ..fitting import fit_to_screen
 from ..session import Session
 from ..steps import step_marks
@@ -90,28 +92,33 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     marks, look = kept_marks(trace, session.clocks), screen.look
     fit = fit_to_screen(trace, session, screen.width, screen.height, bool(marks))
     session, room = fit.session, fit.room
-    lines = [[Segment(" " * screen.width, look.palette.blank)]] * room.verdict
+    known = stored_knowledge(trace, session.clocks)
+    look = look._replace(ranks=known.notes)
+    verdict = known.verdict or VerdictFacts()
+    lines = verdict_lines(verdict, room.verdict, look) if room.verdict else []
     if room.minimap:
-        lines += minimap_lines(trace, session, look)[: room.minimap]
+        lines += minimap_lines(trace, session, look, states=known.states)[: room.minimap]
     if room.ruler:
         steps = step_marks(trace, session.clocks, session.steps)
         near = nearest_mark(marks, session.cursor)
         lines += ruler_lines(session, origin_of(trace, session), steps, look, room.ruler, marks, near)
     layout = Layout(trace, session)
     scroll = layout.scrolled(session.scroll, fit.lanes)
-    weaver = Weaver(RowReader(trace, screen.eighths))
+    reader = RowReader(trace, screen.eighths)
+    reader.know(known.states)
+    weaver = Weaver(reader)
     lines += weaver.lines(layout.visible(scroll, fit.lanes), layout, session, look)
     if room.header:  # last: it says whether columns that are drawn have not been checked yet
-        lines.insert(0, _header(trace, session, screen))
+        lines.insert(0, _header(trace, session, screen, known.busy))
     return _written([ascii_segments(line, screen.glyphs) for line in lines], screen, room)
 
 
-def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:
+def _header(trace: Trace, session: Session, screen: Screen, busy: Sequence[str]) -> list[Segment]:
     panel = Style(bgcolor=screen.surface.panel)
     line: list[Segment] = []
     pending = trace.defer_checks().pending
     notes = [HeaderPiece("unverified", WARNING)] if pending else []
-    for piece in header_of(trace, session, screen.width, screen.glyphs.ellipsis, notes=notes):
+    for piece in header_of(trace, session, screen.width, screen.glyphs.ellipsis, busy, notes):
         line += [Segment(" " * GAP, panel)] if line else []
         line.append(Segment(piece.text, panel + Style.parse(piece.style)))
     used = sum(segment.cell_length for segment in line)

@@ -13,6 +13,7 @@ from tracelane.core.query.filter import parse
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import matches
 
+from ..device_facts import KnownFacts
 from ..draw.arrows import Weaver
 from ..draw.glyphs import Glyphs, fit, glyphs_for
 from ..draw.layout import Layout
@@ -20,16 +21,18 @@ from ..draw.lines import LineContext, gutter, title_cells
 from ..draw.opening import with_devices_in_view
 from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
+from ..draw.room import verdict_height
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.segments import ascii_segments
-from ..draw.states import DrawnStates
+from ..draw.verdict import verdict_lines
 from ..session import Session
 from ..steps import step_marks
 
 SIZE = (120, 40)
 MIN_WIDTH = 20
 MIN_HEIGHT = 4
+NOTHING_KNOWN = KnownFacts()
 LOW = 8
 """Lower pictures spend one line on the ruler."""
 
@@ -41,23 +44,28 @@ def picture(
     depth: Depth = Depth.TRUECOLOR,
     glyphs: Glyphs | None = None,
     seen: RowReader | None = None,
-    states: DrawnStates | None = None,
+    known: KnownFacts = NOTHING_KNOWN,
 ) -> Text:
     """Return minimap, ruler and lanes as text of a size: cells in a line, and lines at most.
 
     Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without colours
     (`depth` NONE) it is plain text: brackets and textures tell slices apart.
     `seen` draws the lanes as a viewer with this reader shows them, folded and marked as they are there;
-    `states` tells what devices did, without which work and waiting look alike.
+    `known` tells what devices did, without which their lines are outlines, and has the verdict that stands
+    above, on as many lines as on a screen of the size.
     """
     width, height = max(MIN_WIDTH, size[0]), max(MIN_HEIGHT, size[1])
     titles = title_cells(width)
-    look = LineContext(palette_for(depth, True, None, False), glyphs or glyphs_for(), titles, width - titles)
+    look = LineContext(
+        palette_for(depth, True, None, False), glyphs or glyphs_for(), titles, width - titles, known.notes
+    )
     session = replace(session, viewport=session.viewport.resized(look.area))
     reader = seen or _reader(trace, session)
-    if states is not None:
-        reader.know(states)
-    lines = minimap_lines(trace, session, look, reader.hits, states)
+    if seen is None:
+        reader.know(known.states)
+    strips = 0 if known.verdict is None else verdict_height(height, 1 + bool(trace.device_lanes))
+    lines = verdict_lines(known.verdict, strips, look) if known.verdict is not None and strips else []
+    lines += minimap_lines(trace, session, look, reader.hits, known.states)
     steps = step_marks(trace, session.clocks, session.steps)
     lines += ruler_lines(
         session, origin_of(trace, session), steps, look, 2 if height > LOW and (steps or session.range) else 1
@@ -111,8 +119,12 @@ def plain_picture(
     session: Session,
     size: tuple[int, int] = SIZE,
     seen: RowReader | None = None,
-    states: DrawnStates | None = None,
+    known: KnownFacts = NOTHING_KNOWN,
 ) -> str:
     """Return the picture without colours, without blanks at line ends."""
-    drawn = picture(trace, session, size, Depth.NONE, seen=seen, states=states)
+    return without_colours(picture(trace, session, size, Depth.NONE, seen=seen, known=known))
+
+
+def without_colours(drawn: Text) -> str:
+    """Return the text of a picture that was drawn without colours, without blanks at line ends."""
     return "\n".join(line.rstrip() for line in drawn.plain.split("\n"))

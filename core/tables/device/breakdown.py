@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base.arrays import I64, Intervals, sum_of
-from ..frame.frame import Frame, FrameGroups, WorkDevice
+from ..frame.frame import Frame, FrameGroups
 from ..frame.frame_columns import NEVER, timed_work
 from ..frame.kinds import KERNEL_TYPES
 from ..frame.metrics import Metric, ratio
@@ -17,6 +17,7 @@ from ..frame.scope import Scope
 from ..frame.shape import Ask, Shape, flagged, n, ratio_of, text, total
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
+from ..frame.work_device import WorkDevice
 from .device_state import state_table
 from .untrusted import unknown_time
 

@@ -19,8 +19,9 @@ from ...query.lookup import lanes_of
 from ...query.views import Lane, Link, Row, SliceId
 from ...trace import Trace
 from ...trace.devices import devices
-from ..frame.frame_columns import GAP_CLASSES, gap_rows, timed_work
+from ..frame.frame_columns import gap_rows, timed_work
 from ..frame.scope import Scope
+from ..frame.work_device import GAP_CLASSES
 from .untrusted import with_known_gaps
 
 LANES_WITH_GAPS = 64

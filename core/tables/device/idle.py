@@ -16,7 +16,7 @@ from ...query.chain import enclosing
 from ...query.groups import dense
 from ...query.views import Row
 from ..frame.frame import Frame, FrameGroups, Words
-from ..frame.frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, gap_classes, gap_rows, timed_work
+from ..frame.frame_columns import KERNEL_WAIT_NS, gap_classes, gap_rows, timed_work
 from ..frame.metrics import Metric, ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
@@ -36,8 +36,10 @@ from ..frame.shape import (
 )
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
-from .device_state import CAUSES, IDLE, device_states
+from ..frame.work_device import GAP_CLASSES
+from .device_state import device_states
 from .gap import gap_ended_by, gaps_of
+from .states import CAUSES, IDLE
 from .untrusted import unknown_time, with_known_gaps
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 `facts` gathers what rules ask of a source, a rule is a decorated function (`rule`) in a file of its subject,
 `judge` lets them speak and settles who claims which time, `finding` and `forms` are what they say and how it
-is printed.
+is printed, `leading` is the one to read first.
 
 Below stand the rooms compare, compile, path, device, peers, host, steps and frame.
 """

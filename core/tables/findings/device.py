@@ -12,7 +12,7 @@ import numpy as np
 
 from ...base.arrays import EMPTY, I64, Intervals, distinct, merge, sum_of
 from ...base.units import about_ns, count_of, format_ratio, format_share
-from ..device.device_state import BUSY
+from ..device.states import BUSY
 from ..frame.frame import Frame
 from ..frame.kinds import KernelType
 from ..host.op_events import OP, RUNTIME

@@ -20,9 +20,10 @@ from ...query.views import SliceId
 from ...trace.devices import rank_of, ranks_of_processes
 from ...trace.step_choice import Steps, find_steps
 from ..compile.compile_phases import timed
-from ..device.device_state import BUSY, WAITING, DeviceState, device_states, looked_at
+from ..device.device_state import device_states, looked_at
 from ..device.efficiency import ModelledCalls, modelled_calls
 from ..device.gap import threads_in
+from ..device.states import BUSY, WAITING, DeviceState
 from ..device.untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
 from ..frame.frame import Frame
 from ..frame.frame_columns import KERNEL_WAIT_NS, work_of

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from ...base.arrays import EMPTY, I64, U32, Intervals
 from ...query.views import SliceId
+from .leading import Leading
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,13 @@ class Finding:
     parts: int = 1  # in how many of them the rule holds
     caused_by: str = ""  # the rule of the finding that explains it
     caused_ns: int = 0
+
+    @property
+    def as_leading(self) -> Leading:
+        """What a line says of it where it is the one to read first."""
+        return Leading(
+            self.title, self.text, self.kind, self.claimed_ns, self.share, has_places=bool(self.evidence)
+        )
 
     @property
     def note(self) -> bool:

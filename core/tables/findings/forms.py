@@ -16,11 +16,11 @@ from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Answers, Table, Tables
 from .finding import Baseline, Evidence, Finding, Findings
+from .leading import NAME, SCHEMA
 
 if TYPE_CHECKING:
     from ..compare.summary import Summary
 
-SCHEMA = 1
 FIELDS = {
     **{name: name for name in ("rule", "title", "kind", "caused_by", "caused_ns", "claimed_ns", "share")},
     **{name: name for name in ("in_steps", "of_steps", "threshold", "helps")},
@@ -120,9 +120,6 @@ def finding_row(finding: Finding, origin: int) -> dict[str, Any]:
         for one in finding.evidence
     ]
     return row | {"note": finding.note, "sources": list(finding.sources), "evidence": evidence}
-
-
-NAME = "findings"
 
 
 class JudgedAnswers(Answers):

@@ -4,7 +4,8 @@ A `Scope` says which slices of a trace count (a range, a step, lanes, a filter).
 device work in it as a `Frame`, whose columns `frame_columns` defines once each; `shape` asks groups of its
 rows for columns of a table. `schema` and `table` are what each analysis returns, `table_rows` its values as
 text, `frames` the same for pandas, Arrow and polars, `cached` the results stored with an index. `kinds` tells
-from its name what a kernel does; `metrics` are numbers whose names last from run to run.
+from its name what a kernel does, `work_device` is what it runs on; `metrics` are numbers whose names last
+from run to run.
 
 Nothing else of core/tables stands below but the rows of the registry.
 """

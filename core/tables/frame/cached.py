@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...base.clock import Clocks
-from ...base.private import read_sealed_json, write_sealed_json
+from ...base.private import KERNEL_KINDS, read_sealed_json, settings_table, write_sealed_json
 from ...index.version import DERIVED
 from ...trace.step_spans import StepSpans, step_spans
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 STEP_SPANS = "step-spans"
 MIN_SLICES = 1_000_000
 """A smaller trace is analysed as quickly as a cached result is read."""
+BY_LAUNCH = "launch"
+"""How a scope assigns work to steps unless asked otherwise."""
 COUNTING = ("base", "query", "trace", "tables")
 """The rooms of core whose code decides what a table holds; the index has its own format number."""
 
@@ -66,11 +68,22 @@ def _is_usual(trace: Trace, clocks: Clocks) -> bool:
     return bool(trace.indexes) and (not clocks.offsets or clocks == trace.clocks)
 
 
-def cache_file(scope: Scope, name: str) -> Path:
-    """Return the file of a cached result, by its name and a scope that is a whole trace."""
-    from .kinds import kind_table  # patterns to compile, which the first picture needs not
+def cache_file(scope: Scope, name: str, *more: Any) -> Path:
+    """Return the file of a cached result, by its name, a scope that is a whole trace, and what else decides
+    what it holds.
+    """
+    return _result_file(scope.trace, scope.clocks, name, scope.attribute, *more)
 
-    return _cache_file(scope.trace, scope.clocks, name, scope.attribute, kind_table().own_rows)
+
+def usual_cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path | None:
+    """Return the same for the scope that a trace opens with, None under other clocks: before the first
+    picture nothing is loaded that a scope needs.
+    """
+    return _result_file(trace, clocks, name, BY_LAUNCH, *more) if _is_usual(trace, clocks) else None
+
+
+def _result_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
+    return _cache_file(trace, clocks, name, settings_table(KERNEL_KINDS), *more)
 
 
 def _cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:

@@ -19,10 +19,10 @@ from ...base.arrays import I64, AnyArray, Intervals, merge
 from ...base.pattern import Pattern
 from ...index.store import Index
 from ...query.groups import Groups, Labels, concatenated, dense, groups_alike
-from ...trace.devices import Device
 from ...trace.step_spans import StepSpans, step_spans
 from .kinds import KERNEL_TYPES, kind_table
 from .scope import Scope
+from .work_device import WorkDevice
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +41,6 @@ class Words:
 
 Of: TypeAlias = "str | Callable[[Frame], Any]"
 """What is asked of rows: a column by name, or a function of the frame."""
-
-
-@dataclass(frozen=True)
-class WorkDevice:
-    """A device with work in a frame: its number is that of its label, else of its slices, else its pid."""
-
-    device: Device
-    index: Index
-    rank: int
-    number: int | str
-
-    @property
-    def title(self) -> str:
-        """What tables call the device: "GPU 0", without a label "device 0"."""
-        return self.device.label if self.device.label != "device" else f"device {self.number}"
 
 
 @dataclass(frozen=True)

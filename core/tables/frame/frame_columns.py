@@ -20,9 +20,10 @@ from ...query.groups import concatenated, dense
 from ...query.lookup import category_mask, nearest_around, promoted_of
 from ...query.lost import untimed_work
 from ...trace.devices import Device, allocations_of, devices, flex_rank, lane_categories, rank_of
-from .frame import ColumnMakers, Frame, Words, WorkDevice
+from .frame import ColumnMakers, Frame, Words
 from .kinds import kernel_kinds, kernel_types
 from .scope import Scope
+from .work_device import WorkDevice
 
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
 """(index, names, categories) -> indexes into KERNEL_TYPES; 255 for slices of no type."""
@@ -35,7 +36,6 @@ BOOKS = 1 << 20
 """More books than any source has: it numbers pairs of a source and a book."""
 NEVER = np.iinfo(np.int64).min
 """The `reach` of the first work on its stream."""
-GAP_CLASSES = ("host_wait", "kernel_wait", "other")
 KERNEL_WAIT_NS = 30_000
 """A gap shorter than this (ns) is what the hardware needs between two kernels (30 µs, as in HTA)."""
 

@@ -24,15 +24,13 @@ from ...base.errors import UsageError
 from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING
 from ...base.needed_words import text_matches
 from ...base.pattern import Pattern
-from ...base.private import config_path, read_settings, settings_table
+from ...base.private import KERNEL_KINDS, config_path, read_settings, settings_table
 from ...index.store import Index
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
 """The types; their order gives the numbers that rules return."""
 UNKNOWN = "unknown"
-SETTING = "kernel-kinds"
-"""The table of the user's settings that holds patterns: kind = "regex", or several in a list."""
 SYNC_CATEGORIES = frozenset({"cuda_sync", "xpu_sync", "cuda_event"})
 INDEXES = 64
 """Of so many indexes the kinds of names are held in memory, those asked for last."""
@@ -182,7 +180,7 @@ def kind_table() -> KindTable:
 @lru_cache(maxsize=4)
 def _table_of_settings(path: str, mtime_ns: int, size: int) -> KindTable:
     """Return the table of the settings; path, time and size identify their state for the cache."""
-    patterns, _ = patterns_of(settings_table(SETTING))
+    patterns, _ = patterns_of(settings_table(KERNEL_KINDS))
     return DEFAULT_KINDS.with_patterns(patterns)
 
 
@@ -193,13 +191,15 @@ def patterns_of(settings: Mapping[str, Any]) -> tuple[list[tuple[str, str]], lis
     for name, value in settings.items():
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
-            complaints.append(f"{SETTING}.{name} must be a pattern such as 'my_gemm', or a list of patterns")
+            complaints.append(
+                f"{KERNEL_KINDS}.{name} must be a pattern such as 'my_gemm', or a list of patterns"
+            )
             continue
         for text in texts:
             try:
                 DEFAULT_KINDS.with_patterns([(name, text)])
             except UsageError as error:
-                complaints.append(f"{SETTING}.{name}: {error}")
+                complaints.append(f"{KERNEL_KINDS}.{name}: {error}")
             else:
                 pairs.append((name, text))
     return pairs, complaints
@@ -211,10 +211,10 @@ def check_kind_settings() -> None:
     if path is None or not path.exists():
         return
     try:
-        table = read_settings(path).get(SETTING, {})
+        table = read_settings(path).get(KERNEL_KINDS, {})
     except (OSError, ValueError):
         return  # a damaged file has no patterns; the viewer says so
-    complaints = patterns_of(table)[1] if isinstance(table, dict) else [f"{SETTING} must be a table"]
+    complaints = patterns_of(table)[1] if isinstance(table, dict) else [f"{KERNEL_KINDS} must be a table"]
     if complaints:
         raise UsageError(f"{path}: {'; '.join(complaints)}")
 

@@ -1,0 +1,32 @@
+"""A device with work, and why it may be idle: what the first picture knows of frames, without making one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...index.store import Index
+from ...trace import Trace
+from ...trace.devices import Device
+
+GAP_CLASSES = ("host_wait", "kernel_wait", "other")
+"""Why nothing runs before a piece of work: it was launched late, hardware between two kernels, unknown."""
+
+
+@dataclass(frozen=True)
+class WorkDevice:
+    """A device with work in a frame: its number is that of its label, else of its slices, else its pid."""
+
+    device: Device
+    index: Index
+    rank: int
+    number: int | str
+
+    @property
+    def title(self) -> str:
+        """What tables call the device: "GPU 0", without a label "device 0"."""
+        return self.device.label if self.device.label != "device" else f"device {self.number}"
+
+    @classmethod
+    def of_trace(cls, trace: Trace, device: Device, rank: int, number: int | str) -> WorkDevice:
+        """Return a device of a trace whose rank and number are known."""
+        return cls(device, trace.indexes[device.source], rank, number)
