@@ -27,13 +27,34 @@ settings.register_profile("same", settings.get_profile("random"), derandomize=Tr
 settings.load_profile("same")
 
 
-def pytest_configure() -> None:
-    """Take Ctrl+C again where the tests were started in the background.
+IN_MEMORY = Path("/dev/shm")
+MIN_ROOM = 6 << 30
+"""Bytes: what tests write is a third of it."""
 
-    A shell ignores it there, and so would each process that a test starts.
+
+def pytest_configure() -> None:
+    """Take Ctrl+C again where the tests were started in the background, and write to memory where there is
+    room: most tests index small files, and a file system on a disk takes as long for that as all else.
+
+    A shell ignores Ctrl+C there, and so would each process that a test starts.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "TMPDIR" not in os.environ and _has_room_in_memory():
+        os.environ["TMPDIR"] = str(IN_MEMORY)
+        tempfile.tempdir = None  # it is looked for again
+
+
+def _has_room_in_memory() -> bool:
+    """Tell whether there is a file system in memory that has room and runs programs, and memory for it."""
+    try:
+        room = os.statvfs(IN_MEMORY)
+        free = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text(encoding="utf-8"))
+    except OSError:
+        return False
+    is_writable = os.access(IN_MEMORY, os.W_OK | os.X_OK) and not room.f_flag & os.ST_NOEXEC
+    known = 0 if free is None else int(free[1]) << 10
+    return is_writable and min(room.f_bavail * room.f_frsize, known) >= MIN_ROOM
 
 
 @pytest.hookimpl(tryfirst=True)  # before some are left out by their marks
