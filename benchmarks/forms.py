@@ -18,9 +18,7 @@ FORMS: dict[str, tuple[str, dict[str, bool]]] = {
 
 
 def forms(folder: Path, size: float, workers: int, index_dir: Path) -> list[dict[str, Any]]:
-    """Return what indexing a made trace of so many bytes costs in each form, up to the committed index; of a
-    compressed one also with the block store, which follows.
-    """
+    """Return what indexing a made trace of so many bytes costs in each form, up to the committed index."""
     rows: list[dict[str, Any]] = []
     for form, (name, options) in FORMS.items():
         path = folder / f"made-{size:.0f}-{name}"
@@ -30,6 +28,4 @@ def forms(folder: Path, size: float, workers: int, index_dir: Path) -> list[dict
         whole = indexed(path, workers, index_dir, watched=False)
         run = committed(path, workers, index_dir, whole.text_bytes)
         rows.append({"form": form, "bytes": path.stat().st_size, **run})
-        if path.suffix == ".gz":
-            rows[-1]["with_block_store_s"] = whole.run["seconds"]
     return rows

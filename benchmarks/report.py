@@ -93,10 +93,7 @@ def _alternating(rows: list[dict[str, Any]]) -> Iterator[Row]:
 def _forms(rows: list[dict[str, Any]]) -> Iterator[Row]:
     for each in rows:
         share = each["mb_per_s"] / rows[0]["mb_per_s"]
-        text = f"{_took(each)} of JSON, {share:.0%} of the first"
-        if "with_block_store_s" in each:
-            text += f"; with its block store {each['with_block_store_s']} s"
-        yield each["form"], text
+        yield each["form"], f"{_took(each)} of JSON, {share:.0%} of the first"
 
 
 def _reopening(rows: list[dict[str, Any]]) -> Iterator[Row]:

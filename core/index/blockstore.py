@@ -1,4 +1,6 @@
-"""Random access to the text of compressed sources: every block packed by itself, written after the commit.
+"""Random access to the text of a source: read from the file where it lies so, inflated from a checkpoint on
+(`checkpoints`), or from a block store, where every block is packed by itself. That is written after the
+commit, of sources that have no checkpoints:
 
     derived/blocks-v2/data     the packed blocks one after another (deflate, level 1)
     derived/blocks-v2/entries  where each ends, and its checksum
@@ -14,7 +16,7 @@ import shutil
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +26,10 @@ from ..base.private import make_private_folder, open_private, write_private
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread
 from ..read.inflate import RawReader, deflate_library
+from ..read.inflate_native import Checkpoint
 from ..read.source import Source, open_source
 from .cache import finish_folder, unfinished_folder
+from .checkpoints import Checkpoints
 from .store import Index
 from .version import DERIVED
 
@@ -50,8 +54,9 @@ def block_bytes(index: Index, block: int) -> tuple[bytes, str | None]:
     source = source_of(index)
     if source.seekable:
         return _whole(index, source, source.read_range(offset, length), length), None
-    with closing(source.open()) as stream:
-        return _whole(index, source, _onwards(stream, offset, length), length), SLOW
+    with closing(_InflatedBlocks(index, source)) as text:
+        data = text.read(offset, length)
+        return _whole(index, source, data, length), SLOW if text.is_slow else None
 
 
 def _whole(index: Index, source: Source, data: bytes, length: int) -> bytes:
@@ -71,18 +76,59 @@ def read_blocks(
     source = source_of(index)
     offsets, lengths = index.column("blocks.offset"), index.column("blocks.length")
     stored = not source.seekable and has_block_store(index)
-    stream = None if source.seekable or stored else source.open()
-    with nullcontext() if stream is None else closing(stream):
+    with closing(_InflatedBlocks(index, source)) as text:
         for block in blocks:
             if cancelled():
                 raise Cancelled
             offset, length = int(offsets[block]), int(lengths[block])
             if stored:
                 yield block, block_bytes(index, block)[0]
-            elif stream is None:
+            elif source.seekable:
                 yield block, _whole(index, source, source.read_range(offset, length), length)
             else:
-                yield block, _whole(index, source, _onwards(stream, offset, length), length)
+                yield block, _whole(index, source, text.read(offset, length), length)
+
+
+class _InflatedBlocks:
+    """The text of a compressed source: read on from where it was read last, or from a checkpoint that is
+    nearer, or from its beginning.
+    """
+
+    def __init__(self, index: Index, source: Source) -> None:
+        self._source = source
+        self._checkpoints = Checkpoints(index, source)
+        self._stream: RawReader | None = None
+        self.is_slow = False
+        """Whether the text had to be inflated from its beginning."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return the text at an offset; fewer bytes where it ends."""
+        checkpoint = self._checkpoints.before(offset)
+        if checkpoint is not None and not self.is_slow:
+            if not self._is_between(checkpoint.text, offset):
+                self._open(checkpoint)
+            if self._stream is not None and len(data := _onwards(self._stream, offset, length)) == length:
+                return data
+        if not self.is_slow or not self._is_between(0, offset):
+            self._open(None)
+        assert self._stream is not None
+        return _onwards(self._stream, offset, length)
+
+    def _is_between(self, begin: int, end: int) -> bool:
+        return self._stream is not None and begin <= self._stream.offset <= end
+
+    def _open(self, checkpoint: Checkpoint | None) -> None:
+        self.close()
+        self.is_slow = checkpoint is None
+        if checkpoint is None:
+            self._stream = self._source.open()
+        else:
+            self._stream = self._checkpoints.open_at(checkpoint)
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        self._stream = None
 
 
 def source_of(index: Index) -> Source:
@@ -104,10 +150,10 @@ def source_of(index: Index) -> Source:
 def _onwards(stream: RawReader, offset: int, length: int) -> bytes:
     """Read on to an offset and return the bytes there; fewer where the text ends."""
     while stream.offset < offset:
-        if not stream.read(min(READ, offset - stream.offset)):
+        if not stream.read_some(min(READ, offset - stream.offset)):
             return b""
     parts = []
-    while length > 0 and (part := stream.read(min(READ, length))):
+    while length > 0 and (part := stream.read_some(min(READ, length))):
         parts.append(part)
         length -= len(part)
     return b"".join(parts)
@@ -152,13 +198,19 @@ def has_block_store(index: Index) -> bool:
 
 
 def needs_block_store(index: Index) -> bool:
-    """Tell whether the source is one whose text cannot be read directly, and no store has been written."""
-    if has_block_store(index):
-        return False
+    """Tell whether the text cannot be read anywhere, as no store has been written."""
     try:
-        return not source_of(index).seekable
+        return not reads_anywhere(index)
     except UnreadableError:
         return False
+
+
+def reads_anywhere(index: Index) -> bool:
+    """Tell whether blocks are read as fast in any order. Raises UnreadableError."""
+    if has_block_store(index):
+        return True
+    source = source_of(index)
+    return source.seekable or Checkpoints(index, source).are_there
 
 
 def write_block_store(

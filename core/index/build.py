@@ -211,6 +211,11 @@ class _Build:
             for name, values in batch.tables.get("blocks", {}).items():
                 own = np.add(values, first, dtype=np.uint32) if name == "ordinal" else values
                 self.columns.writer(f"blocks.{name}").append(own)
+        if self.read.checkpoints is not None:
+            for name, values in self.read.checkpoints.columns().items():
+                self.columns.writer(f"checkpoints.{name}").append(values)
+            for window in self.read.checkpoints.windows():
+                self.columns.writer("windows").append(window)
         self.strings.write(
             self.columns.writer("strings.blob"), self.columns.writer("strings.offset"), worker.loops
         )

@@ -188,6 +188,19 @@ def _check_block_events(name: str, values: AnyArray, columns: Columns) -> None:
     )
 
 
+def _check_checkpoints(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check that checkpoints lie in a file, behind their blocks' headers, and their windows in `windows`."""
+    most = columns.length("windows") if name == "checkpoints.window" else 8 * MAX_BYTES
+    require(int(values.min()) >= 0 and int(values.max()) <= most, f"{name} is outside of what it is in")
+    if name == "checkpoints.text":
+        require(bool((values[1:] > values[:-1]).all()), f"{name} does not ascend")
+    elif name == "checkpoints.window":
+        _check_order(name, values, columns)
+    elif name == "checkpoints.bit":
+        sound = bool((columns.column("checkpoints.block") <= values).all())
+        require(sound, f"{name}: a block begins behind what is in it")
+
+
 _SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
     "slices.start": _starts_checked(RowKind.SLICES),
     "instants.start": _starts_checked(RowKind.INSTANTS),
@@ -206,5 +219,9 @@ _SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
     "blocks.length": _check_block_places,
     "blocks.ordinal": _check_block_events,
     "blocks.count": _check_block_events,
+    "checkpoints.text": _check_checkpoints,
+    "checkpoints.block": _check_checkpoints,
+    "checkpoints.bit": _check_checkpoints,
+    "checkpoints.window": _check_checkpoints,
     "instants.phase": lambda name, values, _: require(int(values.max()) < 128, f"{name} is no character"),
 }

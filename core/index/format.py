@@ -200,6 +200,13 @@ COLUMNS: Mapping[str, StoredColumn] = {
     "blocks.ordinal": StoredColumn("u4"),
     "blocks.count": StoredColumn("u4"),
     "blocks.repaired": StoredColumn("u1"),
+    # -- where the text of a deflated source can be inflated from; none of others ---------------------------
+    "checkpoints.text": StoredColumn("i8"),  # offset in the text
+    "checkpoints.block": StoredColumn("i8"),  # bits of the file: where the block's header begins
+    "checkpoints.bit": StoredColumn("i8"),  # and where inflating begins
+    "checkpoints.crc": StoredColumn("u4"),  # of the text before it, up to 32 KB
+    "checkpoints.window": StoredColumn("i8"),  # where that ends in
+    "windows": StoredColumn("u1"),  # the packed texts, one after the other
     # -- strings ------------------------------------------------------------------------------------------
     "strings.blob": StoredColumn("u1"),  # UTF-8 (surrogates escaped as U+FFFD)
     "strings.offset": StoredColumn("i8"),  # number of strings + 1
@@ -228,7 +235,10 @@ in the smallest dtype that holds them, texts as string numbers.
 EQUALLY_LONG = (
     *(
         tuple(name for name in COLUMNS if name.startswith(f"{table}."))
-        for table in ("slices", "instants", "samples", "flags", "ends", "long", "flows", "blocks")
+        for table in (
+            *("slices", "instants", "samples", "flags", "ends", "long", "flows", "blocks"),
+            "checkpoints",
+        )
     ),
     ("pyramid.low", "pyramid.high"),
     *(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 16
+FORMAT = 17
 """2: strings are numbered as they are used first, and the read report counts every event once.
 3: values of counters that are numbers in quotes are samples.
 4: promoted arguments and the read report are called so.
@@ -14,6 +14,7 @@ FORMAT = 16
 9: no overviews of rows, which nobody read; the span has clamped times as they are drawn.
 10: the streams of processes that XLA names "/device:GPU:0" are a device's.
 11: work stands below the annotations of its device's lane.
+17: deflated text is inflated from checkpoints on.
 15: arrows of 2 lie on the thread "2" where only that has slices.
 14: lanes that repeat others have a role of their own, known producers say what theirs are.
 16: lanes that repeat others are derived, whoever wrote them; without categories arguments tell devices.

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* To be raised with every change of a function's arguments or of a structure, here and in structs.py. */
-#define TL_VERSION 5
+#define TL_VERSION 6
 
 #define TL_API __attribute__((visibility("default")))
 
@@ -179,6 +179,34 @@ TL_API int64_t tl_number_track(struct tl_scan *scan, uint32_t pid, uint32_t tid)
 
 /* Fill the slots anew after they have grown. */
 TL_API void tl_rehash(struct tl_scan *scan);
+
+/* ---- inflate.c: deflated data to bytes ------------------------------------------------------------------------ */
+
+#define TL_LENGTH_ROOM 2400 /* entries of the tables of codes; no code needs more than 2342 and 402 */
+#define TL_DISTANCE_ROOM 416
+
+/* A stream of deflated data being inflated; zero at first. All memory is the caller's. */
+struct tl_inflate {
+    const uint8_t *in;
+    int64_t in_size; /* bytes */
+    int64_t at;      /* in, out: the bit of `in` from which on is read */
+    uint8_t *out;    /* what matches refer to, then room */
+    int64_t first;   /* the first byte of `out` that a match may refer to */
+    int64_t out_at;  /* in, out: where the next byte is written */
+    int64_t out_end; /* nothing is written from here on */
+    int64_t block;   /* out: the bit at which the last block begins that was begun in this call; -1: none */
+    int64_t left;    /* bytes of a stored block that are still to come */
+    int32_t mode;    /* 0: a block begins, 1: in codes, 2: in a stored block, 3: behind the last one */
+    int32_t is_final;
+    uint32_t lengths[TL_LENGTH_ROOM], distances[TL_DISTANCE_ROOM]; /* tables of the block's codes */
+};
+
+/* Inflate until the stream ends (TL_OK), the input or the room does (TL_NEED), or an error is met (TL_STOPPED). What
+ * comes of a code that is not whole is left to the next call: bytes from at / 8 on are to be given again. */
+TL_API int32_t tl_inflate(struct tl_inflate *s);
+
+/* Read the header of a block alone, likewise. */
+TL_API int32_t tl_inflate_header(struct tl_inflate *s);
 
 /* Write the size of each structure that Python shares, in the order of structs.py, and return their number. */
 TL_API uint32_t tl_struct_sizes(uint32_t *sizes, uint32_t capacity);

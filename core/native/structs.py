@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
-VERSION = 5
+VERSION = 6
 """TL_VERSION of native.h."""
 GAPS = 256
 GAP_TEXT = 64
@@ -50,5 +50,23 @@ class ScanStruct(ctypes.Structure):
     ]
 
 
-STRUCTS: tuple[type[ctypes.Structure], ...] = (GapStruct, ScanStruct)
+LENGTH_ROOM, DISTANCE_ROOM = 2400, 416
+"""TL_LENGTH_ROOM and TL_DISTANCE_ROOM of native.h."""
+
+
+class InflateStruct(ctypes.Structure):
+    """struct tl_inflate; addresses as c_void_p."""
+
+    _fields_ = [
+        ("input", c_void_p),
+        *((name, c_int64) for name in ("input_size", "at")),
+        ("output", c_void_p),
+        *((name, c_int64) for name in ("first", "output_at", "output_end", "block", "left")),
+        *((name, c_int32) for name in ("mode", "is_final")),
+        ("lengths", c_uint32 * LENGTH_ROOM),
+        ("distances", c_uint32 * DISTANCE_ROOM),
+    ]
+
+
+STRUCTS: tuple[type[ctypes.Structure], ...] = (GapStruct, ScanStruct, InflateStruct)
 """Every shared structure, in the order of STRUCT_SIZES in version.c."""

@@ -2,7 +2,7 @@
 #include "native.h"
 
 /* sizeof of every structure of native.h that structs.py describes, in its order; the last ends the list. */
-static const uint32_t STRUCT_SIZES[] = {sizeof(struct tl_gap), sizeof(struct tl_scan), 0};
+static const uint32_t STRUCT_SIZES[] = {sizeof(struct tl_gap), sizeof(struct tl_scan), sizeof(struct tl_inflate), 0};
 
 uint32_t tl_version(void)
 {

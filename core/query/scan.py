@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.progress import CancelledCallback, never
-from ..index.blockstore import has_block_store, read_blocks, source_of
+from ..index.blockstore import read_blocks, reads_anywhere
 from ..index.store import Index
 from .args import LARGEST, arguments_in, elements_of
 from .filter import NUMBER, Argument, quoted
@@ -211,7 +211,7 @@ class _Scan:
         blocks = np.flatnonzero((self.ends > self.begins) & (lengths <= LARGEST))
         if not len(blocks):
             return blocks
-        if has_block_store(index) or source_of(index).seekable:
+        if reads_anywhere(index):
             before = np.concatenate((np.zeros(1, np.int64), np.cumsum(first[self.which])))
             soon = before[self.ends[blocks]] > before[self.begins[blocks]]
             order: I64 = np.concatenate((blocks[soon], blocks[~soon]))

@@ -12,12 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import ModuleType
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypeAlias
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.installed import READERS, added
 from .problem import SOUND, Problem
 
+Piece: TypeAlias = bytes | memoryview
+"""Some text, which nobody changes."""
 RAW_BLOCK = 128 * 1024
 """Bytes of the file that are inflated at a time."""
 
@@ -60,6 +62,10 @@ class RawReader(ABC):
         data = self._read(n)
         self.offset += len(data)
         return data
+
+    def read_some(self, n: int) -> Piece:
+        """Return some of the next n bytes, as many as come without being put together; none at the end."""
+        return self.read(n)
 
     def position_on_disk(self) -> int:
         """Return how many bytes of the file have been used."""

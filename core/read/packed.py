@@ -16,12 +16,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..base.errors import UnreadableError
 from ..base.installed import install_hint
-from .inflate import RAW_BLOCK, Openable, PlainReader, RawReader, deflate_library
+from ..native.library import native_library
+from .inflate import RAW_BLOCK, Openable, Piece, PlainReader, RawReader, deflate_library
 from .problem import CORRUPT, CUT_SHORT, DAMAGED, OTHER_TEXT, SOUND, UNVERIFIED, Problem
 from .tar import TarReader
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
+
+    from .checkpoints import CheckpointLog
+    from .inflate_native import Checkpoint, NativeDeflate
 
 STORED, DEFLATED = 0, 8
 LARGEST_BLOCK = 128 << 10
@@ -46,16 +50,18 @@ WRONG_SUM = (
 OTHER_DATA = "other data follows the compressed data from byte {:,} of the file on and is left out"
 
 
-def open_packed(file: Openable, packing: str, library: ModuleType | None = None) -> RawReader:
+def open_packed(
+    file: Openable, packing: str, library: ModuleType | None = None, log: CheckpointLog | None = None
+) -> RawReader:
     """Open a packed file or one that is not; deflated data is inflated by `library`, or by the fastest there
-    is, which does not tell to the byte how far it has come.
+    is, which does not tell to the byte how far it has come. Where reading can begin later goes into `log`.
     """
     if packing.startswith(TAR):
         return TarReader(lambda: open_packed(file, packing.removeprefix(TAR).removeprefix(IN), library))
     if packing == "gzip":
-        return GzipReader(file, library)
+        return GzipReader(file, library, log)
     if packing == "zip":
-        return zip_reader(file, library)
+        return zip_reader(file, library, log)
     if packing == "zstd":
         return zstd_reader(file)
     if packing == "xz":
@@ -130,17 +136,29 @@ class PackedReader(RawReader):
         self._ended = False
 
     @abstractmethod
-    def _some(self, most: int) -> bytes:
+    def _some(self, most: int) -> Piece:
         """Return some more bytes, at most so many, perhaps none; end where there are no more."""
 
     def _read(self, n: int) -> bytes:
-        parts: list[bytes] = []
+        parts: list[Piece] = []
         left = n
-        while left > 0 and not self._ended:
+        while left > 0 and not self._is_empty:
             part = self._some(left)
             parts.append(part)
             left -= len(part)
         return b"".join(parts)
+
+    @property
+    def _is_empty(self) -> bool:
+        """Whether no more text comes."""
+        return self._ended
+
+    def read_some(self, n: int) -> Piece:
+        part: Piece = b""
+        while not part and not self._is_empty:
+            part = self._some(n)
+        self.offset += len(part)
+        return part
 
     def position_on_disk(self) -> int:
         return self._raw.offset
@@ -159,17 +177,29 @@ class PackedReader(RawReader):
         self.doubt = max(self.doubt, doubt)
 
 
+def _inflating_library() -> ModuleType | NativeDeflate:
+    """Return what inflates fastest: the native core, else isal, else zlib."""
+    if native_library().functions is None:
+        return deflate_library()
+    from .inflate_native import NativeDeflate
+
+    return NativeDeflate()
+
+
 class DeflateReader(PackedReader):
-    """Deflated data between headers and checksums. `library` is zlib or isal_zlib. What isal refuses is
-    inflated again by zlib, which alone says how far the data is sound: so the text of a damaged file does not
-    depend on which one is installed.
+    """Deflated data between headers and checksums. `library` is zlib or isal_zlib; without it the native core
+    inflates, where there is one. What others than zlib refuse is inflated again by zlib, which alone says how
+    far the data is sound: so the text of a damaged file does not depend on which one is installed.
     """
 
-    def __init__(self, file: IO[bytes], library: ModuleType | None = None) -> None:
+    def __init__(
+        self, file: IO[bytes], library: ModuleType | None = None, log: CheckpointLog | None = None
+    ) -> None:
         super().__init__(file)
-        self._usual = library or deflate_library()
+        self._usual = library or _inflating_library()
+        self._log = None if isinstance(self._usual, ModuleType) else log
         self._inflater: Any = None
-        self._checksum = self._size = self._start = 0
+        self._checksum = self._size = self._start = self._before = 0
 
     @abstractmethod
     def _begin(self) -> bool:
@@ -179,14 +209,16 @@ class DeflateReader(PackedReader):
     def _finish(self) -> None:
         """Check what stands behind a stream."""
 
-    def _some(self, most: int) -> bytes:
+    def _some(self, most: int) -> Piece:
         if self._inflater is None:
             if not self._begin():
                 self._ended = True
                 return b""
+            self._before += self._size
             self._start = self._raw.offset
             self._open(self._usual)
             self._checksum = self._size = 0
+            self._log_checkpoint()
         part = self._inflated(most)
         self._checksum = self._sum(part, self._checksum)
         self._size += len(part)
@@ -195,13 +227,23 @@ class DeflateReader(PackedReader):
             self._finish()
         return part
 
-    def _open(self, library: ModuleType) -> None:
+    def _open(self, library: ModuleType | NativeDeflate) -> None:
         self._library = library
-        self._sum: Callable[[bytes, int], int] = library.crc32
+        self._sum: Callable[[Piece, int], int] = library.crc32
         self._inflater = library.decompressobj(-zlib.MAX_WBITS)
         self._step = RAW_BLOCK
+        if library is self._usual and not isinstance(library, ModuleType):
+            self._inflater.restart(8 * self._start)
 
-    def _inflated(self, most: int) -> bytes:
+    def _log_checkpoint(self) -> None:
+        """Take note of where inflating could begin later, unless such a point is near."""
+        log = self._log
+        if log is not None and self._library is self._usual and not self._inflater.has_ended:
+            text = self._before + int(self._inflater.size)
+            if log.is_due(text):
+                log.add(self._inflater.checkpoint(text))
+
+    def _inflated(self, most: int) -> Piece:
         raw = self._raw
         is_last = not raw.fill()
         data, rest = raw.data, b""
@@ -209,7 +251,7 @@ class DeflateReader(PackedReader):
             data, rest = data[: self._step], data[self._step :]
         before = self._inflater.copy() if self._library is zlib else None
         try:
-            part: bytes = self._inflater.decompress(data, most)
+            part: Piece = self._inflater.decompress(data, most)
         except self._library.error as error:
             if before is None:
                 self._change_to_zlib()
@@ -225,6 +267,8 @@ class DeflateReader(PackedReader):
                 self._end(CUT_OFF, doubt=CUT_SHORT)
             else:
                 self._change_to_zlib()  # which gives some more of what is cut off
+                return part
+        self._log_checkpoint()
         return part
 
     def _change_to_zlib(self) -> None:
@@ -244,8 +288,10 @@ class DeflateReader(PackedReader):
 class GzipReader(DeflateReader):
     """As many members as there are, one behind the other, and zeros behind them."""
 
-    def __init__(self, path: Openable, library: ModuleType | None = None) -> None:
-        super().__init__(path.open("rb", 0), library)
+    def __init__(
+        self, path: Openable, library: ModuleType | None = None, log: CheckpointLog | None = None
+    ) -> None:
+        super().__init__(path.open("rb", 0), library, log)
 
     def _begin(self) -> bool:
         raw = self._raw
@@ -286,6 +332,33 @@ class GzipReader(DeflateReader):
             self._doubt(WRONG_SUM, self._raw.offset)
 
 
+class ResumedReader(GzipReader):
+    """Text of gzip or of an entry of zip from a checkpoint on. What is damaged ends it, unsaid: whoever read
+    the text before has said so.
+    """
+
+    def __init__(self, path: Openable, checkpoint: Checkpoint) -> None:
+        """Raises InflateError where inflating cannot begin there."""
+        from .inflate_native import LONGEST_HEADER
+
+        super().__init__(path)
+        raw, begin, end = self._raw, checkpoint.block >> 3, checkpoint.bit >> 3
+        self.offset = checkpoint.text
+        raw.go_to(begin)
+        raw.fill()
+        header = raw.data[:LONGEST_HEADER]
+        if end - begin < len(raw.data):
+            raw.skip(end - begin)
+        else:
+            raw.go_to(end)
+        self._open(self._usual)
+        self._inflater.resume(checkpoint, header)
+        self._sum = lambda _part, _sum: 0  # of a part of the text there is none
+
+    def _change_to_zlib(self) -> None:
+        self._ended = True
+
+
 class ZipEntry:
     """The one trace of an archive: how it is packed, where its data begins, and what is known of it."""
 
@@ -302,8 +375,14 @@ class ZipEntry:
 class ZipReader(DeflateReader):
     """An entry of a zip archive, deflated or stored."""
 
-    def __init__(self, file: IO[bytes], entry: ZipEntry, library: ModuleType | None = None) -> None:
-        super().__init__(file, library)
+    def __init__(
+        self,
+        file: IO[bytes],
+        entry: ZipEntry,
+        library: ModuleType | None = None,
+        log: CheckpointLog | None = None,
+    ) -> None:
+        super().__init__(file, library, log)
         self._entry = entry
         self._raw.go_to(entry.start)
         self._is_done = False
@@ -311,7 +390,7 @@ class ZipReader(DeflateReader):
     def _begin(self) -> bool:
         return not self._is_done
 
-    def _some(self, most: int) -> bytes:
+    def _some(self, most: int) -> Piece:
         if self._entry.method == DEFLATED:
             return super()._some(most)
         entry = self._entry
@@ -340,7 +419,9 @@ class ZipReader(DeflateReader):
             self._doubt(BROKEN, offset, "the archive says another size", doubt=SOUND)
 
 
-def zip_reader(path: Openable, library: ModuleType | None = None) -> RawReader:
+def zip_reader(
+    path: Openable, library: ModuleType | None = None, log: CheckpointLog | None = None
+) -> RawReader:
     """Return a reader of the one trace in a zip archive; UnreadableError names the members otherwise."""
     import zipfile  # only for archives
 
@@ -350,8 +431,8 @@ def zip_reader(path: Openable, library: ModuleType | None = None) -> RawReader:
         try:
             archive = zipfile.ZipFile(raw)
         except damage as error:
-            return _reader_without_directory(raw, error, library)
-        return _member_reader(raw, archive, _only_trace(archive), damage, library)
+            return _reader_without_directory(raw, error, library, log)
+        return _member_reader(raw, archive, _only_trace(archive), damage, library, log)
     except BaseException:
         raw.close()
         raise
@@ -399,6 +480,7 @@ def _member_reader(
     member: ZipInfo,
     damage: tuple[type[Exception], ...],
     library: ModuleType | None,
+    log: CheckpointLog | None,
 ) -> RawReader:
     """Return a reader of a member. Raises UnreadableError where its header is damaged, it is encrypted, or
     packed in an unknown way.
@@ -416,10 +498,12 @@ def _member_reader(
         raise UnreadableError(f"cannot unpack the zip archive: {error}") from error
     start = member.header_offset + 30 + name + extra
     entry = ZipEntry(member.compress_type, start, member.compress_size, member.file_size, checksum)
-    return ZipReader(raw, entry, library)
+    return ZipReader(raw, entry, library, log)
 
 
-def _reader_without_directory(raw: IO[bytes], error: Exception, library: ModuleType | None) -> RawReader:
+def _reader_without_directory(
+    raw: IO[bytes], error: Exception, library: ModuleType | None, log: CheckpointLog | None
+) -> RawReader:
     """Return a reader of the first member of an archive whose directory at the end is missing or damaged."""
     raw.seek(0)
     head = raw.read(30)
@@ -430,7 +514,7 @@ def _reader_without_directory(raw: IO[bytes], error: Exception, library: ModuleT
         raise UnreadableError("the zip archive is damaged: copy the file again")
     is_known = not flags & 8 and packed != 0xFFFFFFFF
     sizes = (packed, size, checksum) if is_known else (None, None, None)
-    reader = ZipReader(raw, ZipEntry(method, 30 + name + extra, *sizes), library)
+    reader = ZipReader(raw, ZipEntry(method, 30 + name + extra, *sizes), library, log)
     reader._doubt(BROKEN, raw.seek(0, 2), f"its directory cannot be read: {error}", doubt=SOUND)
     raw.seek(30 + name + extra)
     return reader
@@ -498,14 +582,9 @@ class ZstdReader(PackedReader):
         part, self._ready = self._ready[:most], self._ready[most:]
         return part
 
-    def _read(self, n: int) -> bytes:
-        parts: list[bytes] = []
-        left = n
-        while left > 0 and (self._ready or not self._ended):
-            part = self._some(left)
-            parts.append(part)
-            left -= len(part)
-        return b"".join(parts)
+    @property
+    def _is_empty(self) -> bool:
+        return self._ended and not self._ready
 
     def _begin_frame(self) -> bytes:
         """Begin the next frame, or pass over one that holds no text."""

@@ -20,6 +20,7 @@ from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
 from .batch import PLAIN_SCALE, Batch, ColumnBuffers, PlainNumbering, StringTable, TimeScale
 from .batch_store import BatchStore, store_batch
+from .checkpoints import CheckpointLog
 from .chunks import CHUNK_SIZE, MAX_EVENT_LENGTH, ChunkReader, ReadChunk
 from .documents import Documents
 from .envelope import Envelope
@@ -62,6 +63,7 @@ class ReadResult(NamedTuple):
     problems: tuple[Problem, ...]
     decoder: str  # NATIVE or PYTHON: which scanner read
     origin_ns: int = 0  # what times count from
+    checkpoints: CheckpointLog | None = None  # where inflating the text can begin
 
 
 class OtherOriginError(Exception):
@@ -138,7 +140,8 @@ class SourceReading:
         self._cancelled = cancelled
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._results: SimpleQueue[ReadChunk | BaseException] = SimpleQueue()
-        self._text: TextSource = text_source(source)
+        self._checkpoints = CheckpointLog(store.others) if source.has_checkpoints else None
+        self._text: TextSource = text_source(source, self._checkpoints)
         scale = TimeScale(source.time_digits, self._origin)
         # Python's own scanner runs in one thread at a time anyway.
         alone = self.decoder == PYTHON or (source.seekable and source.size < THREADS_FROM)
@@ -217,6 +220,7 @@ class SourceReading:
             merge_problems([*(batch.problems for batch in batches), problems]),
             self.decoder,
             self._origin,
+            self._checkpoints,
         )
 
     def _check_origin(self, batches: Sequence[Batch]) -> None:

@@ -22,14 +22,25 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from .inflate import PREFIX, Openable, RawReader, added_encoding, added_reader, utf16_reader
+from ..native.library import native_library
+from .inflate import (
+    PREFIX,
+    Openable,
+    RawReader,
+    added_encoding,
+    added_reader,
+    deflate_library,
+    utf16_reader,
+)
 from .local_file import LocalFile
-from .packed import IN, TAR, is_skippable, open_packed, other_members
+from .packed import IN, TAR, ResumedReader, is_skippable, open_packed, other_members
 from .problem import SOUND, Problem
 from .tar import TarReader, is_tar
 from .urls import is_url, shown_url
 
 if TYPE_CHECKING:
+    from .checkpoints import CheckpointLog
+    from .inflate_native import Checkpoint
     from .remote_files import RemoteFile
 
 HEAD = 64 * 1024
@@ -185,6 +196,16 @@ class Source:
         return self.packing == "plain" and self.encoding.startswith("utf-8") and self.file.has_ranges
 
     @property
+    def has_checkpoints(self) -> bool:
+        """Whether the text can be inflated from other places than its beginning, once it has been read."""
+        return (
+            self.packing in ("gzip", "zip")
+            and self.encoding.startswith("utf-8")
+            and self.file.has_ranges
+            and native_library().functions is not None
+        )
+
+    @property
     def time_digits(self) -> int:
         """In what its `ts` and `dur` count, as a power of ten ns."""
         return TIME_DIGITS[self.ts_unit]
@@ -216,12 +237,12 @@ class Source:
         """Offset of the first byte of text: 3 after a byte order mark that is counted, else 0."""
         return self.mark if self.encoding == "utf-8-sig" else 0
 
-    def open(self, library: ModuleType | None = None) -> RawReader:
+    def open(self, library: ModuleType | None = None, log: CheckpointLog | None = None) -> RawReader:
         """Open the inflated UTF-8 text, without a byte order mark, which counts in the offset of UTF-8.
-        `library`: see `open_packed`.
+        `library` and `log`: see `open_packed`.
         """
         try:
-            reader = open_packed(self.file, self.packing, library)
+            reader = open_packed(self.file, self.packing, library, log)
             reader.skip(self.mark)
         except OSError as error:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
@@ -234,6 +255,13 @@ class Source:
         if self.encoding.startswith(PREFIX):
             return added_reader(reader, self.encoding)
         return reader
+
+    def open_at(self, checkpoint: Checkpoint) -> RawReader:
+        """Open the inflated text at a checkpoint. Raises InflateError where it cannot be inflated there."""
+        try:
+            return ResumedReader(self.file, checkpoint)
+        except OSError as error:
+            raise UnreadableError(f"{self.path}: {_reason(error)}") from error
 
     def packed_problems(self, cancelled: CancelledCallback = never) -> tuple[list[Problem], int]:
         """Inflate all of a packed file; return what is wrong with its data, and in how far its text is
@@ -407,7 +435,7 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
 def _begin_of_text(name: str, file: Openable, packing: str) -> bytes:
     """Return the first SNIFF bytes of a packed text. Raises UnreadableError where there are none."""
     try:
-        reader = open_packed(file, packing)
+        reader = open_packed(file, packing, deflate_library())  # the native core would load numpy
         try:
             text = reader.read(SNIFF)
             if packing == TAR and isinstance(reader, TarReader):

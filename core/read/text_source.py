@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.arrays import U8
 from ..base.errors import Cancelled
 from ..base.threads import LOOK_S, BackgroundThread
+from .inflate import Piece
 from .problem import SOUND, Problem
 from .source import Source
+
+if TYPE_CHECKING:
+    from .checkpoints import CheckpointLog
 
 PIECE = 1 << 20
 """Bytes inflated at a time."""
@@ -73,11 +78,11 @@ class InflatedText(TextSource):
     what lies beyond.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, log: CheckpointLog | None = None) -> None:
         super().__init__(source)
-        self._stream = source.open()
+        self._stream = source.open(log=log)
         self.start = self._stream.offset
-        self._pieces: deque[bytes] = deque()
+        self._pieces: deque[Piece] = deque()
         self._first = self._end = self._needed = self.start
         self._ended = self._closed = False
         self._error: BaseException | None = None
@@ -104,7 +109,7 @@ class InflatedText(TextSource):
     def _inflate(self) -> None:
         try:
             while not self._closed:
-                piece = self._stream.read(PIECE)
+                piece = self._stream.read_some(PIECE)
                 with self._changed:
                     self._pieces.append(piece)
                     self._end += len(piece)
@@ -166,5 +171,6 @@ class InflatedText(TextSource):
         self._stream.close()
 
 
-def text_source(source: Source) -> TextSource:
-    return TextSource(source) if source.seekable else InflatedText(source)
+def text_source(source: Source, log: CheckpointLog | None = None) -> TextSource:
+    """Return the text of a source; where inflating it can begin later goes into `log`."""
+    return TextSource(source) if source.seekable else InflatedText(source, log)

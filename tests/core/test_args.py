@@ -23,6 +23,7 @@ from tests.events import complete
 from tests.forms import zipped
 from tracelane.core.base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
 from tracelane.core.index.blockstore import has_block_store, needs_block_store, write_block_store
+from tracelane.core.native.library import native_library
 from tracelane.core.query import scan, scan_child
 from tracelane.core.query.args import argument_values, arguments_in
 from tracelane.core.query.filter import Argument, parse
@@ -91,7 +92,8 @@ def test_arguments_come_from_every_form(tmp_path: Path, form: str) -> None:
     """Begin and end arguments, `attr`, lists and none at all come out alike, however the file is packed."""
     trace = opened(tmp_path, FORMS[form]())
     check(trace)
-    slow = form in ("gzip", "zip", "utf-16")
+    is_deflated = form in ("gzip", "zip")
+    slow = form == "utf-16" or (is_deflated and native_library().functions is None)
     assert (trace.arguments(SliceId(0, 5)).slow_reason is not None) == slow
     assert needs_block_store(trace.indexes[0]) == slow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import bz2
 import json
 import subprocess
 import sys
@@ -33,7 +33,7 @@ with unfinished_folder(Path(sys.argv[1]), NAME) as folder:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
-    path = tmp_path / "trace.json.gz"
+    path = tmp_path / "trace.json.bz2"
     events = [
         {
             "ph": "X",
@@ -46,7 +46,7 @@ def trace(tmp_path: Path) -> Trace:
         }
         for i in range(2000)
     ]
-    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}).encode(), 1))
+    path.write_bytes(bz2.compress(json.dumps({"traceEvents": events}).encode(), 1))
     return open_trace(path, index_dir=tmp_path / "indexes")
 
 

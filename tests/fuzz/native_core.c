@@ -1,11 +1,11 @@
-/* Fuzzes scan.c and build.c in one process, with sanitizers: see native_core.py, which compiles and runs this.
+/* Fuzzes scan.c, build.c and inflate.c in one process, with sanitizers: see native_core.py, which compiles and runs this.
  *
  *     native_core run SEED SECONDS INPUTS CURRENT KEPT FILE…   mutants of the files, until either is reached
  *     native_core one FILE…                                    each file once, as it is
  *
  * Each input is a text of elements. It is scanned in one piece and with ample room, then cut in two and with
  * scarce room: both must read the same. What was read is built as LaneWriter and FlowPairs build it, and what comes
- * of it is held against its definition. How an input is cut and what room it gets follows from its bytes, so that a
+ * of it is held against its definition. Its bytes are inflated, too, in one piece and in many. How an input is cut and what room it gets follows from its bytes, so that a
  * file shows again what it showed first. The input that is being tried stands in the file CURRENT, which is mapped:
  * it is there however the process ends. Inputs that reach code which none before has reached are mutated further;
  * with a folder KEPT (else -) they are written there.
@@ -688,6 +688,73 @@ static void build_strings(const reading *one, const reading *other)
     }
 }
 
+/* ---- inflating ------------------------------------------------------------------------------------------------ */
+
+#define WINDOW (32 << 10)
+#define INFLATED (64 << 10)
+
+typedef struct {
+    uint8_t text[INFLATED];
+    int64_t size, bits; /* of the text, and of the data that were used */
+    int32_t status;
+} inflated;
+
+/* Inflate data that comes in pieces of so many bytes, with so much room each time. */
+static void inflate_in_pieces(const uint8_t *data, int64_t size, int64_t step, int64_t own_room, inflated *result)
+{
+    struct tl_inflate *state = room(sizeof *state);
+    uint8_t *buffer = room((size_t)(WINDOW + own_room));
+    int64_t begin = 0;
+    memset(state, 0, sizeof *state);
+    state->out = buffer;
+    state->first = WINDOW;
+    state->out_end = WINDOW + own_room;
+    result->size = 0;
+    for (;;) {
+        const int64_t end = begin + step < size ? begin + step : size, before = state->at;
+        uint8_t *piece = room((size_t)(end - begin));
+        memcpy(piece, data + begin, (size_t)(end - begin));
+        state->in = piece;
+        state->in_size = end - begin;
+        state->out_at = WINDOW;
+        result->status = tl_inflate(state);
+        free(piece);
+        CHECK(before <= state->at && (state->at <= 8 * (end - begin) || result->status == TL_STOPPED));
+        CHECK(WINDOW <= state->out_at && state->out_at <= state->out_end);
+        CHECK(-1 <= state->block && state->block <= state->at);
+        const int64_t n = state->out_at - WINDOW, left = INFLATED - result->size;
+        memcpy(result->text + result->size, buffer + WINDOW, (size_t)(n < left ? n : left));
+        result->size += n < left ? n : left;
+        memmove(buffer, buffer + n, WINDOW);
+        state->first = state->first > n ? state->first - n : 0;
+        result->bits = 8 * begin + state->at;
+        if (result->status != TL_NEED || result->size == INFLATED) {
+            break;
+        }
+        if (!n && state->at == before) {
+            if (end == size) {
+                break;
+            }
+            step *= 2;
+        }
+        begin += state->at >> 3;
+        state->at &= 7;
+    }
+    free(state);
+    free(buffer);
+}
+
+static void inflate_input(const uint8_t *data, int64_t size, uint64_t how)
+{
+    static inflated one, other;
+    inflate_in_pieces(data, size, size, INFLATED, &one);
+    inflate_in_pieces(data, size, 1 + (int64_t)(how >> 32 & 63), 258 + (int64_t)(how >> 40 & 511), &other);
+    CHECK(one.size == other.size && !memcmp(one.text, other.text, (size_t)one.size));
+    if (one.size < INFLATED) {
+        CHECK(one.status == other.status && (one.status == TL_STOPPED || one.bits == other.bits));
+    }
+}
+
 /* ---- one input ----------------------------------------------------------------------------------------------- */
 
 static void try_input(uint8_t *text, int64_t size)
@@ -716,6 +783,14 @@ static void try_input(uint8_t *text, int64_t size)
     }
     end_reading(&one);
     end_reading(&other);
+    inflate_input(text, size, how);
+    if (size) { /* and as codes that need no header */
+        uint8_t *codes = room((size_t)size);
+        memcpy(codes, text, (size_t)size);
+        codes[0] = (uint8_t)((codes[0] & ~7) | 2 | (how & 1));
+        inflate_input(codes, size, how);
+        free(codes);
+    }
 }
 
 /* ---- mutants ------------------------------------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
-"""The C core in one process under ASan and UBSan: scanned, built, and held against what it means.
+"""The C core in one process under ASan and UBSan: scanned, built, inflated, and held against what it means.
 
     python -m tests.fuzz.native_core [SECONDS] [SEED]
     python -m tests.fuzz.native_core FILE…
 
 Inputs are mutants of the texts in `corpus`, and of those that reached code which none before them had
-reached; native_core.c makes and tries them, some 4,000 a second. Seconds are of processor time. An input that
+reached; native_core.c makes and tries them, some 2,000 a second. Seconds are of processor time. An input that
 breaks something is written to a file, which the second form tries again. Nothing but a C compiler that has
 sanitizers is needed; where there is none, that is said.
 """
@@ -53,7 +53,7 @@ def compile_harness(folder: Path, sources: Path = SOURCES) -> Path:
     flags = [flag for flag in FLAGS if flag not in ("-shared", "-fvisibility=hidden")]
     command, program = compiler(), folder / "native_core"
     objects = []
-    for source in (sources / "scan.c", sources / "build.c", HARNESS):
+    for source in (sources / "scan.c", sources / "build.c", sources / "inflate.c", HARNESS):
         objects.append(folder / f"{source.stem}.o")
         own = ["-D_GNU_SOURCE"] if source == HARNESS else [COVERAGE]
         _compile([*command, *flags, *own, "-c", str(source), "-o", str(objects[-1])])

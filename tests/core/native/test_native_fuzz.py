@@ -18,6 +18,8 @@ QUICK = 4_000
 FAULTS = {
     "a write beyond the tracks": ("scan.c", r"== (scan->capacity\[TL_TRACKS\]\) \{)", r"> \1"),
     "a read beyond the text": ("scan.c", r"next_element\(at, &", "next_element(at + 200, &"),
+    "a match from before the text": ("inflate.c", r"if \(distance > out - first\)", "if (0)"),
+    "text beyond its room": ("inflate.c", r"FAST_OUT 320", "FAST_OUT 8"),
     "self times counted twice": ("build.c", r"\(from > around->reach .* around->reach\)", "from"),
     "a slice in a row that is taken": ("build.c", r"take_row\(&rows, row\);", ""),
     "a begin with the end of another": ("build.c", r"partner\[i\] = open;\n\s*(open = around)", r"\1"),
