@@ -14,6 +14,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from .vendors import any_of
+
 Group: TypeAlias = Literal["op", "python", "runtime", "device", "memory", "other"]
 """Categories that mean the same in all dialects."""
 # fmt: off
@@ -94,7 +96,10 @@ HOST_EVENTS = RUNTIME | GROUPS["runtime"] | GROUPS["python"] | OPS | ANNOTATIONS
 """Of what the host did."""
 DEVICE_ANNOTATION = "gpu_user_annotation"
 """What the host annotated, drawn over the device work that it launched: it is no work itself."""
-NOT_LAUNCHED = frozenset({DEVICE_ANNOTATION, "cuda_sync", "xpu_sync", "cuda_event"})
+SYNC_RECORDS = frozenset({"cuda_sync", "xpu_sync"})
+SYNC_CATEGORIES = SYNC_RECORDS | {"cuda_event"}
+"""Categories of records of waits; the last of events that are waited for."""
+NOT_LAUNCHED = SYNC_CATEGORIES | {DEVICE_ANNOTATION}
 """Device categories that tell of work but are none."""
 STEP = "ProfilerStep"
 MODULE = "nn.Module: "
@@ -152,12 +157,10 @@ class SliceKind(StrEnum):
 
 
 COMMUNICATION = re.compile(
-    r"[nr]ccl|hccl|\bhcom_|oneccl|sycl::ccl|msccl|gloo|hcoll|nvshmem|rocshmem|aiuComms|SenRdma"
-    r"|cross_device_reduce|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all"
-    r"|collective-permute|multimem_|userbuffers"
-    r"|(?<![a-z])(deep_ep|mori)(?![a-z])|(?<![a-z])mori_|barrier_on_stream"
-    r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)|::(inter|intra)node\w*::\w"
-    r"|^\[\w+,\w*,\d*\]",
+    any_of("communication")
+    + r"|cross_device_reduce|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all"
+    r"|collective-permute|(?<![a-z])deep_ep(?![a-z])|barrier_on_stream"
+    r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)|::(inter|intra)node\w*::\w",
     re.IGNORECASE,
 )
 """Names of device work that communicates: the libraries' own prefixes, the collectives that engines write."""
@@ -165,15 +168,21 @@ COLLECTIVE_STEP = re.compile(
     r"(?P<tag>\[(?P<type>\w+),(?P<algorithm>\w*),(?P<bytes>\d*)\]) ?(?P<step>.*)", re.DOTALL
 )
 """Names of the steps of a collective that say what it is: `[AllReduce,AllReduce_AllGatherSum,2048] Send`."""
-COPYING = re.compile(
-    r"^\[?(memcpy|dma|hipMemcpy)|^copy(host|device|buffer)"
-    r"|\bdma[io]\b|rocclr_copy|^memory \(|AppendMemoryCopy|AppendImageCopy",
-    re.IGNORECASE,
-)
-FILLING = re.compile(r"^\[?(memset|hipMemset)|^fillBuffer|rocclr_fill|AppendMemoryFill", re.IGNORECASE)
+COPYING = re.compile(r"^\[?(memcpy|dma)|" + any_of("copying"), re.IGNORECASE)
+FILLING = re.compile(r"^\[?memset|" + any_of("filling"), re.IGNORECASE)
 """Names of device work that copies and fills memory."""
-HOST_COLLECTIVE = re.compile(r"(nccl|rccl|hccl|hcoll|gloo:|oneccl|spyreccl|c10d::|record_param_comms)", re.I)
+HOST_COLLECTIVE = re.compile(any_of("collectives") + "|c10d::|record_param_comms", re.IGNORECASE)
 """How names of operators and annotations begin that start a collective or stand for one."""
+COLLECTIVE_CALL = re.compile(rf"^(?:{any_of('collective_calls')}):_?(\w+)")
+"""What the host annotates: "nccl:all_reduce"."""
+COLLECTIVE_KERNEL = re.compile(
+    rf"(?:{any_of('collective_kernels')})(?:Dev)?Kernel_?([A-Za-z]{{1,64}}?)(?:_|\(|<|$)", re.IGNORECASE
+)
+"""Kernels that are a whole collective: ncclDevKernel_AllReduce_Sum_f32_RING_LL."""
+NOTED_COLLECTIVES = ("nccl:", "gloo:")
+"""How operators and annotations begin that TensorBoard counts as communication."""
+ON_THE_HOST = re.compile(r"^(gloo|mpi):")
+"""Annotations of collectives that the host itself does."""
 _COLLECTIVES = frozenset({"collective", "nccl", "hccl", "communication", "collective_comm"})
 _KINDS: dict[str, SliceKind] = {
     category.lower(): kind
@@ -185,7 +194,7 @@ _KINDS: dict[str, SliceKind] = {
         (SliceKind.COPY, {category for category in COPY_CATEGORIES if "cpy" in category}),
         (SliceKind.FILL, {category for category in COPY_CATEGORIES if "set" in category}),
         (SliceKind.COLLECTIVE, _COLLECTIVES),
-        (SliceKind.WAIT, {"cuda_sync", "xpu_sync", "cuda_event"}),
+        (SliceKind.WAIT, SYNC_CATEGORIES),
         (SliceKind.MEMORY, {"cpu_instant_event", "memory", "gpu_memory"}),
         (SliceKind.OVERHEAD, {"overhead"}),
         (SliceKind.PROFILER, {"trace", "cuda_profiler_range"}),

@@ -8,7 +8,8 @@ it is drawn, and counted as work nowhere. Names of *waits* are tasks in which a 
 event; *parts* are tasks that a collective is made of, which its own slice shows as a whole.
 
 Sources of the names: CANN, "msprof export" and torch_npu's trace_view.json; XLA, xplane_schema.cc and
-trace_container.cc; rocprof, its tblextr.py.
+trace_container.cc; rocprof, its tblextr.py; TensorFlow, timeline.py and device_tracer.cc, which saves each
+kernel under its stream and under "stream:all".
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def _sign(
     return LaneSign(re.compile(process), re.compile(lane), role, steps, collectives)
 
 
+XLA_DEVICE = r"/device:(?=GPU|TPU)"
+"""What stands before a device and its number in XLA's names of processes."""
 HCCL = r"^(HCCL|Communication)$"
 HOST, DEVICE, DERIVED = LaneRole.HOST, LaneRole.DEVICE, LaneRole.DERIVED
 PRODUCERS = (
@@ -94,6 +97,15 @@ PRODUCERS = (
             _sign(r"^/device:GPU:", r"^Steps$", DERIVED, steps=True),
             _sign(r"^/device:GPU:", r"", DERIVED),
         ),
+    ),
+    Producer(
+        "TensorFlow (timeline)",
+        re.compile(r"/(device:GPU|gpu):\d+/stream:all Compute$"),
+        (
+            _sign(r"/stream:all Compute$|/memcpy Compute$", r"", DEVICE),
+            _sign(r"/stream:\d+ Compute$", r"", DERIVED),
+        ),
+        joined=re.compile(r"/memcpy Compute$"),
     ),
     Producer(
         "rocprof",

@@ -33,9 +33,10 @@ import numpy as np
 
 from ..base.arrays import U8, AnyArray, Bools, concatenated_ranges, distinct
 from ..base.kineto import ANNOTATIONS, GROUPS, RANGES, RUNTIME, Categories, vendor_of
+from ..base.vendors import DEVICE_WORDS, WORDS_OF_PREFIXES, any_of
 from .flex import flex_work, is_flex
 from .format import LaneKind, LaneRole, RowKind
-from .producers import lane_signs, producer_of
+from .producers import XLA_DEVICE, lane_signs, producer_of
 from .repeats import repeating_lanes
 from .store import Index
 
@@ -45,21 +46,16 @@ HOST: Categories = RUNTIME | GROUPS["op"] | GROUPS["python"] | PROFILER | ANNOTA
 """Categories of what only the host does, beside what the profiler does."""
 PROFILERS_OWN = frozenset({'"Spans"', '"Traces"'})
 """Pids, as JSON texts, under which Kineto files notes about itself."""
-KINDS = "GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS"
-LABEL = re.compile(rf"^\s*({KINDS})\b[ :#]*(\d+)?", re.IGNORECASE)
-NAME = re.compile(rf"^\s*(?:/device:(?=GPU|TPU))?({KINDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
+LABEL = re.compile(rf"^\s*({DEVICE_WORDS})\b[ :#]*(\d+)?", re.IGNORECASE)
+NAME = re.compile(rf"^\s*(?:{XLA_DEVICE})?({DEVICE_WORDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
 SHAPE = re.compile(
-    r"^(void |_Z)\w|^(ampere|sm\d\d|turing|volta|maxwell|hopper|nvjet|cutlass|triton)_\w|^Cijk_"
-    r"|^[nr]ccl\w*Kernel|<.*>\(.*\)|\[(MEMCPY|MEMSET)\]|^Mem(cpy|set) ?\(?(HtoD|DtoH|DtoD|PtoP|Device)",
-    re.IGNORECASE,
+    any_of("kernels") + r"|\[(MEMCPY|MEMSET)\]|^Mem(cpy|set) ?\(?(HtoD|DtoH|DtoD|PtoP|Device)", re.IGNORECASE
 )
 """What compilers and profilers call device work, whoever wrote the file."""
 FRAME = re.compile(r"\.pyx?\(\d+\): |^<built-in |^nn\.Module: ")
 """What profilers call Python's frames."""
 LOOKED_AT, SHAPED = 256, 0.9
 """The names of so many slices of a lane are looked at, and this share of them must be of a shape."""
-KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "PRIVATEUSEONE"}
-"""How categories begin -> what torch calls the devices; also those of ROCm begin with "cuda"."""
 
 
 def lane_roles(index: Index) -> U8:
@@ -177,7 +173,7 @@ def vendors(categories: tuple[str, ...]) -> tuple[str, ...]:
     """Return what the devices are called whose runtimes a file has calls of, as its categories tell."""
     known = [
         word
-        for vendor, word in KNOWN_VENDORS.items()
+        for vendor, word in WORDS_OF_PREFIXES.items()
         if any(category.startswith(f"{vendor}_") for category in categories)
     ]
     others = [vendor_of(category).upper() for category in categories if category in RUNTIME]

@@ -17,6 +17,7 @@ FORMAT = 17
 17: deflated text is inflated from checkpoints on.
 15: arrows of 2 lie on the thread "2" where only that has slices.
 14: lanes that repeat others have a role of their own, known producers say what theirs are.
+17: streams of TensorFlow's timeline are derived, all of them together are a device.
 16: lanes that repeat others are derived, whoever wrote them; without categories arguments tell devices.
 13: times may count from an origin.
 12: values that are no JSON cost no event, flows have a second version, what is packed knows its damage.

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.kineto import CAPTURE_BEGINS, CAPTURE_ENDS, LAUNCH_FLOWS, RUNTIME, started_work
+from ..base.vendors import VENDORS
 from ..index.format import NONE, SliceFlag
 from ..index.store import Index
 from .groups import dense
@@ -26,8 +27,8 @@ from .launches import Launches
 
 MAX = 0.5
 """Calls of a name that no table knows start work where at least this share of them has some."""
-AIU = "aiu"
-"""How names of calls begin that an AIU's profiler records."""
+BY_ARROWS = tuple(vendor.call_prefix for vendor in VENDORS if vendor.call_prefix)
+"""How names of calls begin whose work arrows alone tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,9 @@ def starting_calls(index: Index, launches: Launches) -> StartingCalls:
         expected = np.isin(calls, holders[index.column("promoted.correlation.value") != 0])
     flows = index.read_report.get("flows", {})  # logs and counters have none
     if not any(int(flows[kind]["orphan_starts"]) for kind in flows if kind in LAUNCH_FLOWS):
-        expected &= ((share >= MAX) | ~np.array([text.startswith(AIU) for text in texts], np.bool_))[name]
+        expected &= ((share >= MAX) | ~np.array([text.startswith(BY_ARROWS) for text in texts], np.bool_))[
+            name
+        ]
     rows = np.flatnonzero(starts_work[name] & (has_work | (expected & ~captured)))
     rows = rows[~_is_nested(index, calls[rows], has_work[rows])]
     rows = rows[np.argsort(index.column("slices.start")[calls[rows]], kind="stable")]

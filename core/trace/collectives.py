@@ -12,7 +12,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, added_up, concatenated_ranges, distinct
-from ..base.kineto import COLLECTIVE_STEP, COMMUNICATION, KERNEL_CATEGORIES
+from ..base.kineto import (
+    COLLECTIVE_CALL,
+    COLLECTIVE_KERNEL,
+    COLLECTIVE_STEP,
+    COMMUNICATION,
+    KERNEL_CATEGORIES,
+)
 from ..index.flex import is_flex, sync_groups
 from ..index.format import NONE
 from ..index.store import Index
@@ -29,11 +35,6 @@ clock least is taken.
 """
 SCATTER_NS = 1000
 
-_KERNEL = re.compile(
-    r"(?:nccl|rccl|mscclpp|msccl)(?:Dev)?Kernel_?([A-Za-z]{1,64}?)(?:_|\(|<|$)", re.IGNORECASE
-)
-COLLECTIVE_CALL = re.compile(r"^(?:gloo|mpi|ucc|hccl|xccl|oneccl|nccl):_?(\w+)")
-"""What the host annotates: "nccl:all_reduce"."""
 _AIU = re.compile(r"^aiuCommsColl([A-Za-z]+?)(?:\d*)$", re.IGNORECASE)
 _HCOLL = re.compile(r"hcoll[_: ]*([a-z_]+)?", re.IGNORECASE)
 _ANY = re.compile(
@@ -378,7 +379,7 @@ def _name(name: str, level: int) -> str:
         return collective_word(step["type"])
     if not COMMUNICATION.search(name):
         return ""
-    for pattern in (_KERNEL, _AIU, COLLECTIVE_CALL, _ANY, _HCOLL):
+    for pattern in (COLLECTIVE_KERNEL, _AIU, COLLECTIVE_CALL, _ANY, _HCOLL):
         match = pattern.search(name)
         if match and match[1]:
             return collective_word(match[1])

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.numbers import whole_number
+from ..base.vendors import VENDORS, vendor_of_device
 from ..index.flex import is_flex
 from ..index.format import LaneRole, RowKind
 from ..index.producers import producer_of
@@ -139,10 +140,17 @@ def is_aiu(index: Index) -> bool:
     """Tell whether a file is of an AIU: by the categories of its runtime, what its processes are labelled, or
     as one of FLEX.
     """
-    if any(category.startswith("privateuse1_") for category in index.categories) or is_flex(index):
+    prefixes = tuple(f"{vendor.prefix}_" for vendor in VENDORS if vendor.allocates_by_memset)
+    if any(category.startswith(prefixes) for category in index.categories) or is_flex(index):
         return True
     labels = (device_label(index, index.string(number)) for number in index.processes["labels"].tolist())
-    return any(label is not None and label[1].upper() in ("AIU", "SPYRE") for label in labels)
+    return any(label is not None and allocates_by_memset(label[1]) for label in labels)
+
+
+def allocates_by_memset(word: str) -> bool:
+    """Tell whether of devices that are called so an allocation stands as a memset on their lanes."""
+    vendor = vendor_of_device(word)
+    return vendor is not None and vendor.allocates_by_memset
 
 
 def allocations_of(index: Index) -> AnyArray:

@@ -112,6 +112,21 @@ def rocprof() -> list[Event]:
     return events
 
 
+def tensorflow() -> list[Event]:
+    """Make what TensorFlow's timeline has of a GPU: kernels by stream and all together, copies apart."""
+    task = "/job:localhost/replica:0/task:0/device:"
+    names = ("GPU:0/stream:all", "GPU:0/stream:13", "GPU:0/memcpy", "CPU:0")
+    events = [*_processes({pid: f"{task}{name} Compute" for pid, name in enumerate(names)})]
+    for at in (0, 10 * MS):
+        work = (("Conv2D", 0, 4, (0, 1)), ("MEMCPYHtoD", 5, 2, (2,)), ("Const", 0, 9, (3,)))
+        events += [
+            {**_slice(name, at + ms * MS, dur * MS, pid, 0, op=name), "cat": "Op"}
+            for name, ms, dur, pids in work
+            for pid in pids
+        ]
+    return events
+
+
 SHAPED = (
     "void at::native::add<4, float>(float*)",
     "[MEMCPY] HtoD",
@@ -146,6 +161,9 @@ KNOWN = {
     ),
     "rocprof": Known(
         rocprof, ["GPU0"], {"CopyHostToDevice": 6, "gemm_kernel": 8}, 0, {"compute": 8, "copy": 6}
+    ),
+    "TensorFlow": Known(
+        tensorflow, ["device"], {"Conv2D": 8, "MEMCPYHtoD": 4}, 0, {"compute": 8, "copy": 4}
     ),
     "nobody known": Known(
         shaped, ["device"],

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...base.arrays import F64, I64, AnyArray, sum_of
+from ...base.kineto import FILLING
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import format_bytes
 from ...query.groups import concatenated, dense
 from ...query.lookup import promoted_of
-from ...trace.devices import ALLOCATION_NAMES, is_aiu
+from ...trace.devices import ALLOCATION_NAMES, allocates_by_memset, is_aiu
 from ..frame.frame import Frame, FrameGroups, Words
 from ..frame.frame_columns import NEVER, work_of
 from ..frame.metrics import Metric
@@ -48,7 +49,7 @@ def kind_of(name: str, aiu: bool = False) -> tuple[str, str]:
         return match[0], memory
     if rocm := _ROCM.search(name):
         return "to".join(WORDS[side.upper()] for side in rocm.groups()), memory
-    if re.match(r"(hip)?Memset|FillBuffer", name, re.IGNORECASE):
+    if FILLING.match(name):
         return "Memset", memory
     return safe(name) if name.startswith("Memcpy") else short_name(name), memory
 
@@ -181,7 +182,6 @@ MEMORY_CURVE = TableSchema(
 )
 RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"
-ALLOCATES_BY_MEMSET = ("AIU", "SPYRE")
 LEADS = {"peak": "at_peak"}
 """Value of --first -> name of the table, where the two differ."""
 UNPAIRED = "what was live cannot be told"
@@ -302,7 +302,7 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
             words = (
                 f"{one.title}: only releases are recorded, so its totals are no amounts and it has no peak"
             )
-            if one.device is not None and one.device.word in ALLOCATES_BY_MEMSET:
+            if one.device is not None and allocates_by_memset(one.device.word):
                 words += "; the runtime writes an allocation as a Memset (Device) slice"
             yield words
         elif use.peak is not None and len(use.at_peak):

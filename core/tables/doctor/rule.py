@@ -13,6 +13,7 @@ import numpy as np
 from ...base.arrays import I64, AnyArray
 from ...base.kineto import OPS, WORK
 from ...base.short_names import short_name
+from ...base.vendors import VENDORS
 from ...index.store import Index
 from ...query.lookup import category_mask
 from ...trace.device_clocks import DeviceClock, device_clocks
@@ -27,7 +28,7 @@ FIRST = 3
 """So many places are named as evidence."""
 CUDA_12, HOPPER = 12_000, 9
 """`cuda_runtime_version` and `computeMajor` from which on a kernel may begin before the one before ends."""
-NVIDIA = re.compile(r"NVIDIA|GeForce|Tesla|Quadro|RTX|\b[BGH]+[1-3]00\b")
+NVIDIA = re.compile(next(vendor.models for vendor in VENDORS if vendor.models))
 """Names of devices; the capability of others means something else."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, Intervals, distinct, merge, sum_of
+from ...base.kineto import NOTED_COLLECTIVES
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ..device.states import BUSY
 from ..frame.frame import Frame
@@ -18,7 +19,6 @@ from ..frame.kinds import KernelType
 from ..host.op_events import OP, RUNTIME
 from ..peers.skew import Skew
 from ..rule_threshold import OWN, Limits
-from ..steps.step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome
 from .kernels import kernels_alike
@@ -31,7 +31,7 @@ LIMITS: Mapping[KernelType, str] = {
 }
 """What limits a device that is busy, by the type of work that it does most."""
 WORDS = {"memory": "copies"}
-COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + "|c10d::)")
+COLLECTIVE = re.compile("^(" + "|".join(NOTED_COLLECTIVES) + "|c10d::)")
 FIRST_SHARE = 0.1
 """A kernel with a smaller share of the time is not named beside what limits the program."""
 EVIDENCE = 3

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, distinct, merge
+from ...base.kineto import ON_THE_HOST
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
@@ -34,7 +35,6 @@ from ..host.host_columns import (
     ANY_COPY,
     BLOCKING_COPIES,
     COPY_OPS,
-    HOST_COLLECTIVES,
     LOADER,
     MOVES_DATA,
     POLLS,
@@ -389,7 +389,7 @@ class SourceFacts:
 
     @cached_property
     def host_collectives(self) -> Intervals:
-        return self.host.union(self.host.matching(HOST_COLLECTIVES))
+        return self.host.union(self.host.matching(ON_THE_HOST))
 
     @cached_property
     def awaiting(self) -> Intervals:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...base.arrays import AnyArray, distinct
 from ...base.errors import UsageError
-from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING
+from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING, SYNC_CATEGORIES
 from ...base.needed_words import text_matches
 from ...base.pattern import Pattern
 from ...base.private import KERNEL_KINDS, config_path, read_settings, settings_table
@@ -31,7 +31,6 @@ KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
 """The types; their order gives the numbers that rules return."""
 UNKNOWN = "unknown"
-SYNC_CATEGORIES = frozenset({"cuda_sync", "xpu_sync", "cuda_event"})
 INDEXES = 64
 """Of so many indexes the kinds of names are held in memory, those asked for last."""
 

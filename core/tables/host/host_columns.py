@@ -14,6 +14,7 @@ from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge
 from ...base.errors import UnreadableError
 from ...base.safe_text import safe
 from ...base.short_names import short_name
+from ...base.vendors import any_of
 from ...index.flex import flex_work, is_flex, preparations, round_trips
 from ...index.format import NONE
 from ...index.store import Index
@@ -30,8 +31,7 @@ BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3
 WAITS = re.compile(
     r"^[a-z]\w*Sync(hronize(Stream|Device|Event|Context|Queue)?)?(WithTimeout)?(_\w+)?$"
     r"|^synchronize(Stream|Device|Event)?$"
-    r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|\bScheduleWait\b"
-    r"|\bWaitForCompletionAndReturnStatus\b|" + BLOCKING_COPIES.pattern
+    rf"|{any_of('waits')}|{BLOCKING_COPIES.pattern}"
 )
 """Calls in which the host waits for the device."""
 COPY_OPS = re.compile(
@@ -40,9 +40,7 @@ COPY_OPS = re.compile(
 """Operators that copy between host and device, among other things."""
 READ_OPS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero|nonzero|equal)$")
 """Operators that read a value from the device, or how many there are."""
-MOVES_DATA = re.compile(
-    r"^aiuLaunchDM[IO]ControlBlocks$|^aiuDataConvert$|^aiu\w*(Send|Recv)Data$", re.IGNORECASE
-)
+MOVES_DATA = re.compile(any_of("moves"), re.IGNORECASE)
 """Calls that start a copy for which the operator around them waits: on an AIU such operators block."""
 ANY_COPY = re.compile(r"memcpy|MemoryCopy|MemBuffer(Read|Write)|" + MOVES_DATA.pattern, re.IGNORECASE)
 """Calls that copy, whether one waits for them or not."""
@@ -55,8 +53,6 @@ LOADER = re.compile(
 """Operators, annotations and Python functions that get the next input: TensorBoard's name, those of PyTorch's
 and other loaders, and what programs call their own.
 """
-HOST_COLLECTIVES = re.compile(r"^(gloo|mpi):")
-"""Annotations of collectives that the host itself does."""
 ALLOCATES = re.compile(
     r"^[a-z]{2,12}(USM)?(Host|Device|Shared|Mem|Phys\w*)?(Alloc\w*|Malloc\w*|Free\w*|MemCreate|MemUn?map|MemRelease)$"
 )
@@ -66,7 +62,7 @@ POLLS = re.compile(r"select\.epoll|zmq\S*\(\d+\): (poll|recv\w*)$|: (_process_in
 TRAINS = re.compile(r"Backward\d*$|^autograd::|^Optimizer\.")
 """Operators and annotations of programs that train."""
 PROFILER = re.compile(
-    r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
+    rf"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|{any_of('profiler')})$"
 )
 """The profiler at work, as CUPTI and AIUPTI record it."""
 

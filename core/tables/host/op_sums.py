@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...base.arrays import I64, AnyArray, add_at, added_upwards, sums_between
 from ...base.errors import UsageError
-from ...base.kineto import MODULE, WORK
+from ...base.kineto import MODULE, SYNC_CATEGORIES, WORK
 from ...base.numbers import whole_number
 from ...index.flex import flex_work, is_flex
 from ...index.format import NONE
@@ -26,7 +26,6 @@ from ...query.lookup import category_mask, nearest_around, promoted_of
 from ...trace.owners import OWN
 from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER, work_of
-from ..frame.kinds import SYNC_CATEGORIES
 from ..frame.scope import NO_WORK, Scope
 from .allocations import HOST_TYPES, memory_records
 from .op_events import ANNOTATION, I32, OP, PYTHON, OpEvents, climbed, frames_of, joined

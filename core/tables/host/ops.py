@@ -18,14 +18,13 @@ import numpy.typing as npt
 
 from ...base.arrays import I64, AnyArray, add_at, added_upwards, distinct, greatest_upwards, means_of, sum_of
 from ...base.errors import UsageError
-from ...base.kineto import DEVICE_ANNOTATION, MEMORY_RECORD, WORK
+from ...base.kineto import DEVICE_ANNOTATION, MEMORY_RECORD, SYNC_CATEGORIES, WORK
 from ...query.groups import Groups, concatenated, dense
 from ...query.lookup import category_mask, nearest_around
 from ...trace import Trace
 from ...trace.devices import device_word
 from ..frame.cached import cached_table
 from ..frame.frame import Frame
-from ..frame.kinds import SYNC_CATEGORIES
 from ..frame.metrics import Metric
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope

@@ -27,6 +27,7 @@ from functools import cached_property
 import numpy as np
 
 from ...base.arrays import I64, U8, AnyArray, distinct, places_in
+from ...base.kineto import SYNC_RECORDS
 from ...index.store import Index
 from ...query.args import argument_values
 from ...query.groups import concatenated, dense
@@ -139,7 +140,7 @@ class RuntimeCalls:
     @cached_property
     def records(self) -> list[tuple[str, int, dict[str, int]]]:
         """(name, call, arguments) of the profiler's records of waits whose call is in the window."""
-        mask = category_mask(self.index, {"cuda_sync", "xpu_sync"})
+        mask = category_mask(self.index, SYNC_RECORDS)
         is_record = mask[self.index.column("slices.category")] if mask.any() else np.zeros(0, np.bool_)
         positions = np.flatnonzero(is_record)
         if not len(positions):

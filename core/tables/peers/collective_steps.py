@@ -18,6 +18,7 @@ import numpy as np
 from ...base.arrays import I64, AnyArray, Intervals, distinct
 from ...base.kineto import COLLECTIVE_STEP
 from ...base.numbers import whole_number
+from ...base.vendors import any_of
 from ...index.flex import IN_NAMES, SYNC_GROUP, is_flex
 from ...index.store import Index
 from ...query.args import arguments_read
@@ -26,8 +27,8 @@ from ..frame.metrics import ratio
 from ..frame.table_rows import Values
 from .skew import Skew
 
-ENQUEUES = re.compile(r"^aiuCommsWorkSchedStart\d*$|\bWorkSchedule::start\b", re.IGNORECASE)
-AWAITS = re.compile(r"^aiuCommsWorkSchedWait\d*$|\bWorkSchedule::wait\b", re.IGNORECASE)
+ENQUEUES = re.compile(any_of("enqueues"), re.IGNORECASE)
+AWAITS = re.compile(any_of("awaits"), re.IGNORECASE)
 """Calls of the host that put a collective into the queue, and that wait for it."""
 CALLING = ("WorkSched", "worksched")
 """What their names hold, in any tool's spelling."""

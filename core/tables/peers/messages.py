@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from ...base.arrays import I64, distinct
-from ...base.kineto import ANNOTATIONS, COLLECTIVE_STEP
+from ...base.kineto import ANNOTATIONS, COLLECTIVE_CALL, COLLECTIVE_STEP
 from ...base.numbers import whole_number
 from ...index.flex import BYTES, is_flex, sync_groups
 from ...index.format import NONE
 from ...index.store import Index
 from ...query.lookup import category_mask, lanes_of, nearest_around, promoted_of
-from ...trace.collectives import COLLECTIVE_CALL, collective_word, world_size
+from ...trace.collectives import collective_word, world_size
 from ..frame.table_rows import Values
 from .skew import Skew
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
 from ...base.errors import UnreadableError
-from ...base.kineto import KERNEL_CATEGORIES, OPS, RUNTIME
+from ...base.kineto import KERNEL_CATEGORIES, NOTED_COLLECTIVES, OPS, RUNTIME
 from ...index.flex import host_calls, is_flex
 from ...index.format import NONE
 from ...query.lookup import category_mask, processes_of, promoted_of, starts_of
@@ -27,7 +27,6 @@ ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader",
 """TensorBoard's categories, in this order: each gets the part of a step that those before it left. The rest
 is Other.
 """
-COLLECTIVE_OPS = ("nccl:", "gloo:")
 LOADERS = "enumerate(DataLoader)"
 
 
@@ -61,8 +60,8 @@ class StepSets:
         ops = ops[~(self.starting(ops, (STEP_NAME,)) | np.isin(ops, self.chosen.positions))]
         notes = self.positions(frozenset({"user_annotation"}))
         calls = self.positions(RUNTIME)
-        collective, loader = (self.starting(ops, prefix) for prefix in (COLLECTIVE_OPS, (LOADERS,)))
-        noted = notes[self.starting(notes, COLLECTIVE_OPS)]
+        collective, loader = (self.starting(ops, prefix) for prefix in (NOTED_COLLECTIVES, (LOADERS,)))
+        noted = notes[self.starting(notes, NOTED_COLLECTIVES)]
         ids = promoted_of(index, "external_id", np.concatenate([ops[collective], noted]))
         work = self.work
         joint = np.isin(promoted_of(index, "external_id", work.position), ids[ids != 0])
