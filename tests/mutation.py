@@ -105,13 +105,14 @@ class Change:
         return next((why for (part, after), why in rows if part in self.text and after == self.after), "")
 
 
-def changes_of(file: str) -> list[Change]:
-    """Return all changes of a file."""
+def changes_of(file: str, parts: Sequence[str] = ("",)) -> list[Change]:
+    """Return all changes of a file, or those in lines that have one of some texts."""
     text = (ROOT / file).read_text(encoding="utf-8")
     tree, changes, times = ast.parse(text), list[Change](), Counter[tuple[str, ...]]()
     texts, statements, names = text.splitlines(), _lines_of_statements(tree), _names_around(tree)
+    lines_with = {number for number, line in enumerate(texts, 1) if any(part in line for part in parts)}
     for number, node in enumerate(ast.walk(tree)):
-        if _can_change(node):
+        if _can_change(node) and getattr(node, "lineno", 0) in lines_with:
             before = ast.unparse(node)
             _change(node, 1)
             line = node.lineno  # type: ignore[attr-defined]

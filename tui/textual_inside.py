@@ -7,12 +7,16 @@ runs it with the lowest and the newest Textual that pyproject.toml allows.
 
 from __future__ import annotations
 
+import io
 import os
 import select
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
+from html import escape
 from typing import Any, Final
+
+from rich.console import Console
 
 # `_styles_cache`: what it computed of borders is remembered for ever, and no public name has it forgotten.
 from textual._styles_cache import StylesCache as StylesCache
@@ -33,6 +37,13 @@ GOES_ON: Final = frozenset(f"{ESC}[O")
 """After Esc these begin what terminals send for keys and as answers (CSI and SS3 of ECMA-48, 5.3), or are the
 next Esc; any other is a key of its own.
 """
+PAGE: Final = """<!DOCTYPE html>
+<html><head><meta charset="utf-8"><title>{title}</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>body {{ background: {background}; color: {foreground} }} pre {{ line-height: 1.2 }}</style></head>
+<body><pre style="font-family: Menlo, 'DejaVu Sans Mono', Consolas, monospace">{code}</pre></body></html>
+"""
+"""A page with a screen, in the form of rich."""
 INPUT_BYTES, LOOK_MS = 4096, 100
 
 Dispatch = Callable[[Message], Coroutine[Any, Any, None]]
@@ -45,6 +56,24 @@ class OpenApp(App[None]):
     def terminal(self) -> Driver | None:
         """What the App draws on; None before it runs. `_driver`: nothing public tells it."""
         return self._driver
+
+    def screen_page(self, title: str) -> str:
+        """Return what is on the screen as a page of HTML: `_compositor`, which has it. Public is only its
+        picture in SVG.
+        """
+        width, height = self.size
+        console = Console(
+            width=width,
+            height=height,
+            file=io.StringIO(),
+            force_terminal=True,
+            color_system="truecolor",
+            record=True,
+            legacy_windows=False,
+        )
+        console.print(self.screen._compositor.render_update(full=True))
+        page = PAGE.replace("{title}", escape(title).replace("{", "{{").replace("}", "}}"))
+        return console.export_html(code_format=page, inline_styles=True)
 
     def take_error(self, error: Exception) -> None:
         """Do with an error what textual does, which is to end."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -126,6 +128,25 @@ async def test_picture(file_trace: Trace, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+async def test_an_ending_says_what_is_saved(file_trace: Trace, tmp_path: Path) -> None:
+    """A file alone is the picture or the table by its ending; the page has the letters of the screen, and
+    no name in a trace is markup there.
+    """
+    async with open_viewer(file_trace, (120, 50)) as (app, pilot):
+        await press_keys(app, pilot, "t")
+        for name in ("a.svg", "b.txt", "c.html", "d.csv", "a file.md"):
+            await _typed(app, pilot, f"save {tmp_path / name}")
+            assert message(app) == f"saved {tmp_path / name}"
+        read = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.*")}
+    assert read["a.svg"].startswith("<svg") and "Stream 1" in read["b.txt"]
+    page = read["c.html"]
+    assert page.startswith("<!DOCTYPE html>") and "<script" not in page and "default-src 'none'" in page
+    lines = html.unescape(re.sub("<[^>]*>", "", page.partition("<pre")[2]))
+    assert "Stream 1" in lines and "aten::linear" in lines
+    assert read["d.csv"].startswith("name,") and "| Name |" in read["a file.md"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -134,7 +155,11 @@ async def test_picture(file_trace: Trace, tmp_path: Path) -> None:
         ("save table {folder}/a.csv", "the panel shows no table"),
         ("save table {folder}/a.xls", "a table can be written to"),
         ("save picture {folder}/there.txt", "{folder}/there.txt is there already"),
-        ("save", "save picture FILE.svg"),
+        ("save {folder}/a.png", "a picture can be written to"),
+        ("save {folder}/there.txt", "{folder}/there.txt is there already"),
+        ("save {folder}/a.csv", "the panel shows no table"),
+        ("save {folder}/a", "save FILE.svg"),
+        ("save", "save FILE.svg"),
     ],
 )
 async def test_trouble_is_one_line(file_trace: Trace, tmp_path: Path, line: str, said: str) -> None:

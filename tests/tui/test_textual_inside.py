@@ -326,6 +326,13 @@ async def what_is_typed_is_logged_where_asked_for() -> None:
     assert OpenDriver(App(), debug=True)._debug and not OpenDriver(App())._debug
 
 
+async def the_screen_is_a_page() -> None:
+    app = Recorded()
+    async with running(app):
+        page = app.screen_page("a < b {c}")
+    assert page.count("line") >= 20 and "<title>a &lt; b {c}</title>" in page
+
+
 Trial = Callable[[], Coroutine[Any, Any, None]]
 RELIED_ON: dict[str, Trial] = {
     "_driver": the_driver_is_told,
@@ -342,6 +349,7 @@ RELIED_ON: dict[str, Trial] = {
     "_writer_thread": frames_go_where_they_are_sent,
     "_sigtstp_application": signals_of_job_control_are_answered,
     "_sigcont_application": signals_of_job_control_are_answered,
+    "_compositor": the_screen_is_a_page,
     "_xterm_parser": esc_and_a_key_are_a_pair,
     "_sequence_to_key_events": esc_and_a_key_are_a_pair,
     "_timeout_time": esc_and_a_key_are_a_pair,

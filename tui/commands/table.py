@@ -33,6 +33,10 @@ _KEY_TEXTS: Final = {
     "escape": "Esc",
     "tab": "Tab",
     "backspace": "Backspace",
+    "comma": ",",
+    "full_stop": ".",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
 }
 
 
@@ -167,14 +171,14 @@ GROUPS: Final = (
             Command(
                 "previous",
                 "Previous slice",
-                ("left",),
+                ("left", "comma"),
                 "Select the previous slice on the row; with nothing selected, move the cursor",
                 is_of_selection=True,
             ),
             Command(
                 "next",
                 "Next slice",
-                ("right",),
+                ("right", "full_stop"),
                 "Select the next slice on the row; with nothing selected, move the cursor",
                 is_of_selection=True,
             ),
@@ -210,7 +214,7 @@ GROUPS: Final = (
             Command(
                 "launch",
                 "Back to the launch",
-                ("b",),
+                ("b", "left_square_bracket"),
                 "Select what launched the selection",
                 words="flow arrow launcher cause previous",
                 is_of_selection=True,
@@ -218,7 +222,7 @@ GROUPS: Final = (
             Command(
                 "kernel",
                 "On to the kernel",
-                ("o",),
+                ("o", "right_square_bracket"),
                 "Select what the selection launched; a list if several",
                 words="flow arrow launched next",
                 is_of_selection=True,
@@ -666,9 +670,11 @@ GROUPS: Final = (
                 "Write the picture, the panel's table, the slices or the marks to a file",
                 forms=(
                     (
-                        "picture FILE",
-                        "Write the screen to FILE.svg, or the lanes without colours to FILE.txt",
+                        "FILE",
+                        "Write the screen to FILE.svg or FILE.html, the lanes without colours to FILE.txt, "
+                        "the panel's table to another ending",
                     ),
+                    ("picture FILE", "Write the picture, also where the ending is a table's"),
                     ("marks FILE", "Write all marks to a file, to share them"),
                     ("table FILE", "Write the table of the panel, as sorted, to " + _FORMS_TEXT),
                     (

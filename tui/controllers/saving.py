@@ -31,7 +31,7 @@ from ..stage import Controller, does
 from ..text.picture import plain_picture
 from .marks import NO_MARKS
 
-PICTURES: Final = (".svg", ".txt")
+PICTURES: Final = (".svg", ".html", ".txt")
 SLICE_FORMATS: Final = (".csv", ".json")
 LINES_AROUND = 3
 """The most lines of minimap and ruler in a plain picture."""
@@ -51,13 +51,18 @@ class SaveController(Controller):
 
     @does("save", typed=True)
     def save(self, text: str) -> None:
-        """Write what `picture FILE`, `table FILE`, `slices FILE` or `marks FILE` asks for; UsageError tells
-        how to ask.
+        """Write what `picture FILE`, `table FILE`, `slices FILE` or `marks FILE` asks for; of a file alone
+        the ending says whether it is the picture or the table. UsageError tells how to ask.
         """
-        what, _, name = text.partition(" ")
-        if what not in ("picture", "table", "slices", "marks") or not name.strip():
+        what, _, name = text.strip().partition(" ")
+        if what not in ("picture", "table", "slices", "marks"):
+            ending = Path(text.strip()).suffix.lower()
+            is_table = ending not in PICTURES and ending.removeprefix(".") in FORMS
+            what, name = "table" if is_table else "picture", text.strip() if ending else ""
+        if not name.strip():
             raise UsageError(
-                "save picture FILE.svg|.txt, table FILE.csv|.json|.md, slices FILE.csv|.json or marks FILE"
+                "save FILE.svg|.html|.txt (the picture), FILE.csv|.json|.md (the table), "
+                "slices FILE.csv|.json or marks FILE"
             )
         path = file_named(name.strip())
         if what == "table":
@@ -67,7 +72,7 @@ class SaveController(Controller):
         elif what == "marks":
             self.app.say(save_new_file(path, self._marks_text()))
         elif path.suffix.lower() not in PICTURES:
-            raise UsageError("a picture can be written to FILE.svg or FILE.txt")
+            raise UsageError("a picture can be written to FILE.svg, FILE.html or FILE.txt")
         else:
             # The line that was typed is still on the screen: it has to be gone first.
             self.app.call_after_refresh(self._save_picture, path)
@@ -89,7 +94,9 @@ class SaveController(Controller):
 
     def _save_picture(self, path: Path) -> None:
         if path.suffix.lower() == ".svg":
-            text = self.app.export_screenshot(title=safe(Path(self.store.trace.sources[0].path).name))
+            text = self.app.export_screenshot(title=self._title())
+        elif path.suffix.lower() == ".html":
+            text = self.app.screen_page(self._title())
         else:
             canvas = self.app.main.query_one(LaneCanvas)
             size = canvas.size
@@ -103,6 +110,9 @@ class SaveController(Controller):
             self.app.say(save_new_file(path, text))
         except Refusal as refusal:
             self.app.say(str(refusal))
+
+    def _title(self) -> str:
+        return safe(Path(self.store.trace.sources[0].path).name)
 
     def _table_on_show(self) -> tuple[Table, I64]:
         """Return the panel's table and its rows as sorted; Refusal where the panel shows none."""
