@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from tests.corpus import file, for_files, needs, traces
@@ -16,11 +17,15 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.index import repeats
 from tracelane.core.index.format import LaneRole
+from tracelane.core.query.chain import chain_of
 from tracelane.core.query.views import plain
 from tracelane.core.tables.device.device_state import device_states
 from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.device.launches import analyse_launches
 from tracelane.core.tables.device.states import PRECEDENCE
 from tracelane.core.tables.doctor.doctor import analyse_doctor
+from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.frame.frame_columns import work_of
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 from tracelane.core.trace.devices import devices
@@ -233,6 +238,63 @@ def test_calls_in_cpp_are_no_device(tmp_path: Path) -> None:
     events = [_slice("void run<int>(int)", 100 * at, 90, 1, 1) for at in range(20)]
     events += [_slice("std::vector<int>::push_back(int)", 100 * at + 10, 20, 1, 1) for at in range(20)]
     assert not devices(open_events(tmp_path, events))
+
+
+def cann_with_launches() -> list[Event]:
+    """Make what CANN exports of three kernels that nodes of the host launch, by arrows of its own."""
+    events = [*_processes({3: "Ascend Hardware", 9: "CANN"}, {3: "NPU"}), *_threads(3, {2: "Stream 2"})]
+    for at in (0, 100, 200):
+        arrow = {"cat": "HostToDevice", "id": str(at), "name": f"HostToDevice{at}"}
+        events += [
+            _slice("Node@launch", at, 10, 9, 1, item_id="MatMul"),
+            _slice("MatMul", at + 30, 40, 3, 2),
+            {"ph": "s", "ts": at, "pid": 9, "tid": 1, **arrow},
+            {"ph": "f", "bp": "e", "ts": at + 30, "pid": 3, "tid": 2, **arrow},
+        ]
+    return events
+
+
+def xla_with_launches() -> list[Event]:
+    """Make what XLA writes of three kernels of a GPU, with flows of version 2."""
+    events = [
+        *_processes({1: "/device:GPU:0", 7: "/host:CPU"}),
+        *_threads(1, {3: "Stream #3(Compute)", 4: "XLA Modules"}),
+    ]
+    for at in (0, 100, 200):
+        events += [
+            {**_slice("cuLaunchKernel", at, 10, 7, 1), "bind_id": at + 1, "flow_out": True},
+            {**_slice("loop_fusion", at + 30, 40, 1, 3), "bind_id": at + 1, "flow_in": True},
+            _slice("jit_step", at, 90, 1, 4),
+        ]
+    return events
+
+
+@pytest.mark.parametrize("make", [cann_with_launches, xla_with_launches, rocprof])
+def test_what_kernels_counts_is_launched(make: Callable[[], list[Event]], tmp_path: Path) -> None:
+    """Kernels, launches and chains speak of the same work, and findings hold no launch for lost."""
+    trace = open_events(tmp_path, make())
+    scope = Scope(trace)
+    calls = analyse_launches(scope)["launches"]
+    count = sum(kernels(scope).numbers("count").tolist())
+    assert sum(calls.numbers("kernels").tolist()) == count
+    work = work_of(scope)
+    chains = [chain_of(trace.indexes[0], position) for position in work.position.tolist()]
+    assert [[link.role for link in chain][:2] for chain in chains] == [["kernel", "launch"]] * count
+    assert not {one.rule for one in findings(scope).findings} & {"lost-kernels"}
+
+
+@pytest.mark.slow
+@for_files("path", traces("gpu/*", "multirank/*/*", "verdicts/*.json*", "cases/*/*.json"))
+def test_launches_know_all_work(path: Path, corpus_cache: Path) -> None:
+    """Where a file ties work to its calls, the work of `kernels` is that of `launches`, on real traces."""
+    try:
+        trace = open_trace(file(path), index_dir=corpus_cache)
+    except TracelaneError as error:  # files that are no traces are other tests' matter
+        pytest.skip(str(error))
+    for source, index in enumerate(trace.indexes):
+        known = trace.launches(source).kernels
+        own = work_of(Scope(trace, source=source)).position
+        assert not len(known) or np.isin(own, known).all(), index.folder
 
 
 ONLY_CATEGORIES_TELL = {"overlapping_x.json"}
