@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, sum_of
+from ..base.kineto import ANNOTATIONS, DEVICE_ANNOTATION, KERNEL_CATEGORIES
+from ..base.units import count_of, format_ns
 from ..index.format import RowKind
 from ..index.store import Index
 from .cells import clipped_edges
 from .filter import Filter
-from .lookup import starts_of
+from .lookup import category_mask, starts_of
 from .search import CHUNK
 from .views import Lane
 
@@ -45,6 +48,25 @@ class Hits:
         both = tuple(np.intersect1d(own, theirs, assume_unique=True) for own, theirs in pairs)
         total = sum_of(sum_of(index.duration(own)) for index, own in zip(self.indexes, both))
         return replace(self, positions=both, count=sum(map(len, both)), total_ns=total)
+
+    @cached_property
+    def summed(self) -> str:
+        """How many there are and how long they take. Annotations are counted only: where they stand over work
+        that matches too, its time would count twice.
+        """
+        kernels = annotations = ns = 0
+        for index, own in zip(self.indexes, self.positions):
+            categories = index.column("slices.category")[own]
+            around = category_mask(index, ANNOTATIONS)[categories]
+            around |= category_mask(index, {DEVICE_ANNOTATION})[categories]
+            kernels += int(category_mask(index, KERNEL_CATEGORIES)[categories].sum())
+            annotations += int(around.sum())
+            ns += sum_of(index.duration(own[~around]))
+        others = self.count - annotations
+        if annotations and not others:
+            return f"{count_of(annotations, 'annotation')}, {format_ns(self.total_ns)}"
+        said = f"{count_of(others, 'kernel' if others and others == kernels else 'slice')}, {format_ns(ns)}"
+        return f"{said}; {count_of(annotations, 'annotation')}" if annotations else said
 
     def covers(self, source: int) -> bool:
         """Tell whether a source was searched: what was laid over the trace afterwards has no slices."""

@@ -180,6 +180,31 @@ def test_terms_on_a_small_trace(tmp_path: Path, text: str, expected: set[str]) -
     assert set(names(trace, matches(trace, parse(text)))) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nccl", "2 kernels, 12 µs; 3 annotations"),
+        ("all", "3 slices, 13 µs; 3 annotations"),
+        ("all cat:kernel", "2 kernels, 12 µs"),
+        ("host_", "1 slice, 1 µs"),
+        ("cat:user_annotation", "1 annotation, 20 µs"),
+        ("nothing", "0 slices, 0 ns"),
+    ],
+)
+def test_annotations_do_not_count_as_work(tmp_path: Path, text: str, said: str) -> None:
+    """Of hits that are annotations over work that is hit too, the number is told, not the time."""
+    events = [
+        complete(0, 5, "nccl:all", "kernel"),
+        complete(10, 7, "nccl:all", "kernel"),
+        complete(0, 20, "nccl:all", "gpu_user_annotation"),
+        complete(0, 20, "nccl:all", "user_annotation", tid=2),
+        complete(0, 15, "nccl:all", "NVTX range", tid=3),
+        complete(30, 1, "host_all"),
+    ]
+    trace = Trace([index_of(events, tmp_path / "index")])
+    assert matches(trace, parse(text)).summed == said
+
+
 def walked(trace: Trace, hits: Hits, forward: bool) -> list[tuple[str, int]]:
     index, visited = trace.indexes[0], []
     hit = hits.next(-(1 << 60)) if forward else hits.previous(1 << 60)

@@ -71,7 +71,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
     """/ counts and marks what matches on lanes and minimap; n and N walk it in time order; Esc clears it."""
     async with open_viewer(trace, (120, 30)) as (app, pilot):
         await typed(app, pilot, "slash", "mm")
-        assert app.message.startswith("8 slices found, 64 µs in total")
+        assert app.message.startswith("8 slices, 64 µs")
         assert "/mm: 8" in header(app)
         assert [mark for name, mark in runs_of(app, 0)] == [name[0] == "m" for name, _ in runs_of(app, 0)]
         assert all(mark for _, mark in runs_of(app, 1))
@@ -106,7 +106,7 @@ async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
         app.action_jump(0, 1)
         await press_keys(app, pilot, "asterisk")
         assert app.session.search == "name='add1'"
-        assert app.message.startswith("4 slices found")
+        assert app.message.startswith("4 slices")
 
 
 @pytest.mark.slow
@@ -251,7 +251,7 @@ async def test_searched_while_it_is_typed(trace: Trace) -> None:
     async with open_viewer(trace, (100, 30)) as (app, pilot):
         before = app.session
         await press_keys(app, pilot, "slash", *"mm")
-        assert app.session.search == "mm" and app.message.startswith("8 slices found")
+        assert app.session.search == "mm" and app.message.startswith("8 slices")
         await press_keys(app, pilot, "escape")
         assert app.session == before and not app.store.now.history.past
 

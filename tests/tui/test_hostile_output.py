@@ -221,7 +221,7 @@ def test_messages(tmp_path: Path) -> None:
 
 KEYS = (
     ("details", "/aten\r"),
-    ("slices found", "\r"),
+    ("n N walk", "\r"),
     ("duration", "y"),
     ("OSC 52", "yt"),
     ("Total ▼", ":copy-table\r"),

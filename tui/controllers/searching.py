@@ -307,8 +307,7 @@ class SearchController(Controller):
         hits, left = self._state.hits, self._state.left
         if hits is not None:
             walk = "{next-hit} {previous-hit} walk, {hits} lists"
-            some = f"{count_of(hits.count, 'slice')} found, {format_ns(hits.total_ns)} in total: {walk}"
-            some = some if hits.count else f"no slice matches {self.store.session.search}"
+            some = f"{hits.summed}: {walk}" if hits.count else f"no slice matches {self.store.session.search}"
             self.app.say(f"{some} ({hits.remark})" if hits.remark else some)
         elif left is not None and not left.count:
             self.app.say(f"no slice matches {self.store.session.filter}: {{filter}} alone shows all again")

@@ -18,7 +18,6 @@ from ...base.errors import Cancelled, UsageError
 from ...base.kineto import SliceKind
 from ...base.progress import CancelledCallback, never
 from ...base.short_names import short_name
-from ...base.units import format_count, format_ns
 from ...index.store import Index
 from ...query.groups import Labels, concatenated
 from ...query.hits import Hits
@@ -264,10 +263,9 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         words, number = np.unique(np.array(known, object), return_inverse=True)
         ranks[key] = number.astype(np.int64)[code] if len(known) else code
         data[key] = words[ranks[key]] if len(known) else np.empty(0, object)
-    total = f"{format_count(hits.count)} slices, {format_ns(hits.total_ns)} together"
     table = Table.from_arrays(
         HITS,
-        f"{hits.filter.text}: {total}",
+        f"{hits.filter.text}: {hits.summed}",
         data,
         positions=concatenated(positions)[order],
         sources=concatenated(sources)[order],
