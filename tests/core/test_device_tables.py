@@ -31,7 +31,6 @@ from tracelane.core.tables.device.launches import analyse_launches, begun_work, 
 from tracelane.core.tables.device.memory import copies, kind_of
 from tracelane.core.tables.frame.frame_columns import (
     COLUMNS,
-    GAP_CLASSES,
     KindRule,
     by_rule,
     gap_rows,
@@ -39,6 +38,7 @@ from tracelane.core.tables.frame.frame_columns import (
 )
 from tracelane.core.tables.frame.kinds import kernel_types
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.work_device import GAP_CLASSES
 from tracelane.core.trace import Trace, open_trace
 
 HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory": "MEMORY"}
