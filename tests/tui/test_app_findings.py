@@ -49,7 +49,17 @@ async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch:
     monkeypatch.setattr(cached, "MIN_SLICES", 1)
     monkeypatch.setattr(judge, "findings", None)
     async with open_viewer(trace, SMALL) as (app, _):
-        assert " Gaps while the host launches: " in screen_text(app)
+        assert " GPU 0 waits 600 µs for " in screen_text(app)
+
+
+async def test_where_the_device_is_the_limit_its_kernels_are_shown(tmp_path: Path) -> None:
+    """The first line names the kernel that takes most, and its key lists kernels."""
+    events = [event for at in range(20) for event in launched(100 * at, 5, 100 * at + 10, 98)]
+    trace = trace_of([op(0, 40, "aten::mm"), *events], tmp_path)
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
+        assert " GPU 0 is busy in 97.6 %" in screen_text(app) and "Enter: kernels" in screen_text(app)
+        await press_keys(app, pilot, "enter")
+        assert app.session.panel == "kernels" and app.session.selection is None
 
 
 async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
@@ -181,11 +191,11 @@ async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest
         assert app.session.viewport != before and "2: " not in screen_text(app)
         wait.set()
         await wait_until_idle(app, pilot)
-        assert " Gaps while" in screen_text(app)
+        assert " waits 600 µs for " in screen_text(app)
     assert threads and threading.main_thread() not in threads
     threads.clear()
     async with open_viewer(trace, SMALL) as (app, pilot):
-        assert not threads and " Gaps while" in screen_text(app)
+        assert not threads and " waits 600 µs for " in screen_text(app)
 
 
 async def test_closing_stops_the_search(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +235,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
     async with open_viewer(overlay, SMALL) as (app, pilot):
         await pilot.press("escape")  # the log's notice lies over the banner
         await wait_until_idle(app, pilot)
-        assert " Bound by copies that block the host" in screen_text(app)
+        assert " The host waits 461 ms for copies in " in screen_text(app)
         clocks = app.session.clocks.shifted((len(own.indexes), ""), 10**9)
         app.store.show(replace(app.session, clocks=clocks, panel="findings"))
         await wait_until_idle(app, pilot)

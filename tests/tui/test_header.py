@@ -189,7 +189,9 @@ def look(width: int, depth: Depth = Depth.TRUECOLOR) -> LineContext:
 
 
 def finding(title: str, text: str, ns: int = 0) -> Leading:
-    return Leading(title, text, "loss", ns, 0.5, has_places=False)
+    return Leading(
+        title=title, text=text, short="", rule="", kind="loss", claimed_ns=ns, share=0.5, has_places=False
+    )
 
 
 @for_files("path", TRACES)
@@ -265,12 +267,12 @@ def test_a_sentence_is_never_cut_within() -> None:
 
 @needs(CORPUS)
 def test_a_verdict_says_the_cause_at_80_columns(corpus_cache: Path) -> None:
-    """Where the sentence has no room behind its title it says which rank is late, not how long all wait."""
+    """Where the sentence has no room behind its title it says which rank is late, and how long all wait."""
     folder = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
     first = saved_findings(Scope(open_trace(sorted(folder.glob("*")), index_dir=corpus_cache))).leading
     assert first is not None
     line = "".join(part.text for part in finding_line(first.as_leading, "Enter shows it", look(80)))
-    assert line.strip() == "Rank 2 is last in 5 of 8 collectives  Enter shows it"
+    assert line.strip() == "Rank 2 is last in 5 of 8, others wait 16.4 ms  Enter shows it"
 
 
 def test_a_headline_says_its_share_at_80_columns() -> None:

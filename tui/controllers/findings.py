@@ -16,6 +16,7 @@ from tracelane.core.tables.worker import findings_by_worker
 
 from ..actions import view
 from ..draw.things import Thing, gap_thing_at
+from ..draw.verdict import LISTS_KERNELS
 from ..lanes.strips import Verdict
 from ..panels.findings import FindingsPane
 from ..panels.findings import banner as banner_text
@@ -70,12 +71,16 @@ class FindingsController(Controller):
         findings = self._by_range.get(self._whole)
         leading = findings.leading if findings is not None else None
         # A headline is about the whole: no place shows it, and its figures need the room of an offer.
-        return leading if leading is not None and leading.kind != "headline" else None
+        is_shown = leading is not None and (leading.kind != "headline" or leading.rule == LISTS_KERNELS)
+        return leading if is_shown else None
 
     def show_first(self) -> None:
         """Show the first finding's first place, its next if that is shown."""
         findings = self._by_range.get(self._whole)
         if findings is None or self._first is None or not self._first.evidence:
+            return
+        if self._first.rule == LISTS_KERNELS:
+            self.panels.show("kernels")
             return
         self._show_next(findings, findings.findings.index(self._first))
         self.store.show(replace(self.store.session, panel="details"))
@@ -87,6 +92,7 @@ class FindingsController(Controller):
         text = ""
         if self.is_offered and self._first is not None and self._first.evidence:
             text = "{details} shows it" if self._offered is None else "{details}: next place"
+            text = "{details}: kernels" if self._first.rule == LISTS_KERNELS else text
             text = self.app.with_keys(text)
         self.app.main.query_one(Verdict).offer(text)
 

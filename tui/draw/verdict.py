@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_ns, format_share
+from tracelane.core.base.units import about_ns, format_share
 from tracelane.core.tables.findings.leading import Leading
 
 from .glyphs import Glyphs, fit, length_title
@@ -36,6 +36,10 @@ ENDS = ("; ", ". ", ": ")
 
 OFFER_CELLS = 19
 """Kept free behind a finding with places: its sentence stays the same whether a key offers one or not."""
+
+
+LISTS_KERNELS = "device-bound"
+"""The rule whose finding is about all kernels: not a place is shown, but their table."""
 
 
 class StateShares(NamedTuple):
@@ -125,7 +129,8 @@ def finding_line(finding: Leading | None, offer: str, look: LineContext) -> list
     if finding is None:
         return [Segment(fit(" Nothing stands out", width), palette.dim)]
     tail = f"  {offer}" if offer else ""
-    kept_free = OFFER_CELLS if finding.has_places and finding.kind != "headline" else 0
+    is_offered = finding.has_places and (finding.kind != "headline" or finding.rule == LISTS_KERNELS)
+    kept_free = OFFER_CELLS if is_offered else 0
     texts = sentences(finding)
     for room in (width - max(kept_free, cell_len(tail)), width):
         text = next((text for text in texts if cell_len(text) < room), texts[-1])
@@ -145,8 +150,8 @@ def finding_line(finding: Leading | None, offer: str, look: LineContext) -> list
 
 
 def sentences(finding: Leading) -> list[str]:
-    """Return what is said of a finding, the most telling first: its title and its sentence or the beginning
-    of that, the beginning alone, its title and what it costs, its title.
+    """Return what is said of a finding, the most telling first: its title and its sentence, that alone, the
+    same in short; without a short form the beginning of the sentence, and what it costs; its title.
     """
     title, text = safe(finding.title), safe(finding.text)
     beginnings = {text}
@@ -155,8 +160,10 @@ def sentences(finding: Leading) -> list[str]:
             text = text.rpartition(end)[0]
             beginnings.add(text)
     texts = sorted(beginnings, key=len, reverse=True)
+    if short := safe(finding.short):
+        return [f"{title}: {texts[0]}", texts[0], f"{title}: {short}", short, title]
     said = [*(f"{title}: {text}" for text in texts), *texts]
     if finding.claimed_ns and finding.kind != "note":
-        cost = format_ns(finding.claimed_ns)
+        cost = about_ns(finding.claimed_ns)
         said += [f"{title}: {cost}, {format_share(finding.share)} of the time", f"{title}: {cost}"]
     return [*said, title]

@@ -27,13 +27,16 @@ def findings_text(findings: Findings, width: int, origin: int) -> str:
         lines.append("nothing found")
     for headline in findings.of_kind("headline"):
         lines += wrap(safe(f"{headline.title}: {headline.text}."), width, subsequent_indent=INDENT)
-    listed = [finding for finding in findings.findings if finding.kind != "headline"]
-    for number, finding in enumerate(listed, 1):
+    for number, finding in enumerate(findings.losses, 1):
         margin = INDENT if finding.caused_by else ""
         title = f"{number}. {finding.title}: {claim_text(finding)}"
         lines += ["", margin + safe(title)]
         room = width - len(margin) - len(INDENT)
         lines += [margin + INDENT + line for line in finding_lines(finding, room, origin)]
+    if notes := findings.of_kind("note"):
+        lines += ["", f"Seen, nothing to do: {len(notes)}"]
+        for note in notes:
+            lines += wrap(safe(f"- {note.title}: {note.text}."), width, subsequent_indent="  ")
     if findings.not_judged:
         lines += ["", *missing_lines(findings, width)]
     if any(finding.evidence for finding in findings.findings):

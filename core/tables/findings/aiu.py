@@ -54,7 +54,8 @@ def _family(
             f"{what} takes {about_ns(claim.length)}, {format_share(part)} of the time looked at, in "
             f"{count_of(int(np.count_nonzero(own)), 'call')}"
         )
-        return Observation(text, (facts.longest_on_host("the longest", own),), claim)
+        short = f"{what} takes {about_ns(claim.length)}, {format_share(part)} of the time"
+        return Observation(text, (facts.longest_on_host("the longest", own),), claim, short=short)
 
     test, origin = f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}"
     explains = effects_of(id) if id in STALLS else ()

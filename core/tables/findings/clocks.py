@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...base.arrays import distinct
 from ...base.units import about_ns, count_of
 from ...trace.device_clocks import DeviceClock, device_clocks
 from ..device.untrusted import TROUBLES, Untrusted
 from ..rule_threshold import OWN, Limits
-from .facts import SourceFacts
+from .facts import SourceFacts, share
 from .finding import Evidence, Observation, Outcome
 from .rule import Rule
 
@@ -42,7 +43,8 @@ def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
         else one.trouble
         for one in clocks
     )
-    return Observation(text, tuple(evidence for one in clocks for evidence in _evidence(facts, one)))
+    evidence = tuple(one for clock in clocks for one in _evidence(facts, clock))
+    return Observation(text, evidence, short=f"The clock of {clocks[0].device.label} cannot be right")
 
 
 def _evidence(facts: SourceFacts, one: DeviceClock) -> tuple[Evidence, ...]:
@@ -83,7 +85,12 @@ def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     text += "; the rest is judged" if facts.has_devices else ""
     evidence = facts.longest_windows("left out", claim)
-    return Observation(text, evidence, claim, times=claim.starts, helps=_helps(facts, periods))
+    helps = _helps(facts, periods)
+    short = f"{about_ns(claim.length)} of {facts.device_title} without sound records"
+    launched = len(distinct(facts.work.launch[facts.work.launch >= 0]))
+    lost = sum(one.count for one in periods)
+    part = share(lost, lost + launched)
+    return Observation(text, evidence, claim, times=claim.starts, helps=helps, short=short, of_launches=part)
 
 
 def _helps(facts: SourceFacts, periods: Sequence[Untrusted]) -> str:

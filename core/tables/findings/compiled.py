@@ -22,7 +22,7 @@ from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from ..steps.attribution import steps_at_times
 from .facts import SourceFacts, share
-from .finding import NotJudged, Observation, Outcome
+from .finding import NotJudged, Observation, Outcome, brief
 from .rule import GUIDE, PYTORCH, Rule, effects_of
 
 REGIONS = re.compile("^" + re.escape(REGION))
@@ -72,7 +72,8 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
         facts.on_host(f"an outer region: {name}", rows[0]),
         facts.on_host(f"a region within another: {inside}", rows[1]),
     )
-    return Observation(text, evidence, claim, times=host.starts[inner])
+    short = f"{count_of(inner_count, 'graph break')} at {brief(inside)}: {about_ns(claim.length)}"
+    return Observation(text, evidence, claim, times=host.starts[inner], short=short)
 
 
 def _several_functions(facts: SourceFacts) -> Outcome:
@@ -111,7 +112,8 @@ def _several_functions(facts: SourceFacts) -> Outcome:
         facts.on_host("the first function of a pass", int(broken[0])),
         facts.on_host("the next one", int(broken[1])),
     )
-    return Observation(text, evidence, claim, times=host.starts[broken])
+    short = f"{typical:,} compiled functions a pass, {about_ns(claim.length)} between them"
+    return Observation(text, evidence, claim, times=host.starts[broken], short=short)
 
 
 @Rule(
@@ -143,7 +145,8 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
             label = f"the first run of {worst.frame}/{number}"
             evidence.append(facts.slice(label, int(regions.positions[at])))
             times.append(regions.starts[at])
-    return Observation(text, tuple(evidence[:3]), claim, times=np.array(times, np.int64))
+    short = f"Frame {worst.frame} {times_compiled}"
+    return Observation(text, tuple(evidence[:3]), claim, times=np.array(times, np.int64), short=short)
 
 
 def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
@@ -186,23 +189,33 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
         "of the host: it compiles them then, or does what is not in the file"
     )
     if not len(rows):
-        return Observation(before, facts.longest_windows("before a kernel's first launch", claim), claim)
+        evidence_of_gaps = facts.longest_windows("before a kernel's first launch", claim)
+        short = f"{about_ns(unrecorded.length)} before first launches of Triton kernels"
+        return Observation(before, evidence_of_gaps, claim, short=short)
     parts, evidence = [], []
     phase = phases(rows)
     for number, name in enumerate(PHASES):
         own = np.flatnonzero(phase == number)
         if len(own):
-            parts.append(f"{name} {about_ns(sum_of(rows.own_ns[own]))}")
+            parts.append((sum_of(rows.own_ns[own]), name))
             at = int(own[np.argmax(rows.own_ns[own])])
             label = f"{name}, most by itself: {rows.texts[int(rows.name[at])]}"
             evidence.append(facts.slice(label, int(rows.positions[at])))
-    phase_text = f": {', '.join(parts)}" if parts else ""
+    named = [f"{name} {about_ns(ns)}" for ns, name in parts]
+    phase_text = f": {', '.join(named)}" if parts else ""
     if not evidence:
         evidence.extend(facts.longest_windows("compiling", claim))
     recorded = merge(rows.starts, rows.ends).clipped(*facts.span).length
-    text = f"Compilation takes {about_ns(recorded)} of the trace{phase_text}"
+    whole = sum(ns for ns, _ in parts) or recorded
+    text = f"Compilation takes {about_ns(whole)}{phase_text}"
+    if about_ns(whole) != about_ns(
+        recorded
+    ):  # threads at once count each, and the time before the first step
+        text += f"; {about_ns(recorded)} of the time looked at"
+    short = f"Compilation takes {about_ns(whole)}"
+    short += f", most of it {max(parts)[1]} {about_ns(max(parts)[0])}" if parts else ""
     text += f"; {before}" if unrecorded.length else ""
-    return Observation(text, tuple(evidence), claim)
+    return Observation(text, tuple(evidence), claim, short=short)
 
 
 @Rule(
@@ -234,7 +247,8 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{about_ns(claim.length)}, {format_share(part)} of the time in compiled regions, goes into what "
         f"runs before the graphs, most into {top}"
     )
-    return Observation(text, (facts.longest_on_host("the longest", around),), claim)
+    short = f"{about_ns(claim.length)} before compiled graphs, most in {brief(top, 20)}"
+    return Observation(text, (facts.longest_on_host("the longest", around),), claim, short=short)
 
 
 @Rule(
@@ -341,7 +355,9 @@ def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
     if len(runs):
         what = "collective that waits", "collectives that wait"
         text += f"; {count_of(len(runs), *what)} meanwhile last {about_ns(runs.union().length)}"
-    return Observation(text, (facts.longest_on_host("the longest", chosen),), claim)
+    first = f"First use of {brief(host.label(int(host.name[longest])))}"
+    short = f"{first}: {about_ns(int(host.self_ns[longest]))}"
+    return Observation(text, (facts.longest_on_host("the longest", chosen),), claim, short=short)
 
 
 def _first_calls(facts: SourceFacts, calls: Bools, limits: Limits) -> Bools:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from ..host.op_events import OP, RUNTIME
 from ..peers.skew import Skew
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
-from .finding import Evidence, NotJudged, Observation, Outcome
+from .finding import Evidence, NotJudged, Observation, Outcome, brief
 from .kernels import kernels_alike
 from .rule import GUIDE, HTA, TENSORBOARD, Rule, effects_of
 
@@ -142,7 +143,8 @@ def awaited_rank(
     if 2 * rest[second] >= caused:  # another rank costs at least half as much
         text += f"; for {title_of(second)}, last to {int(skew.came_last[second]):,} of them, the others wait "
         text += about_ns(int(rest[second]))
-    return Observation(text, evidence, claim, times=skew.last_start[rows]), rows
+    short = f"{title} is last in {len(rows):,} of {len(skew):,}, others wait {about_ns(caused)}"
+    return Observation(text, evidence, claim, times=skew.last_start[rows], short=short), rows
 
 
 @Rule(
@@ -186,7 +188,12 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{format_ratio(host.length / busy)} times as long; {_devices(facts)} is busy in only {used} of "
         f"{about_ns(facts.span_ns)}"
     )
-    return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
+    short = f"Host {about_ns(host.length)}, device {about_ns(busy)}"
+    own = issuing & (facts.host.kinds == OP)
+    if own.any():
+        most = facts.host.label(int(np.argmax(facts.host.sums(own, facts.host.self_ns))))
+        short += f", most in {brief(most, 20)}"
+    return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed, short=short)
 
 
 def _host_working(facts: SourceFacts) -> Intervals:
@@ -229,7 +236,8 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"For {about_ns(claim.length)} of {about_ns(facts.span_ns)} the host waits for copies while no "
         f"kernel runs, most of it in {host.label(most)}"
     )
-    return Observation(text, (facts.longest_on_host("the longest", facts.transfers),), claim)
+    short = f"The host waits {about_ns(claim.length)} for copies in {brief(host.label(most))}"
+    return Observation(text, (facts.longest_on_host("the longest", facts.transfers),), claim, short=short)
 
 
 @Rule(
@@ -254,12 +262,16 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     profiling = facts.profiling.without(facts.busy).length
     if profiling:
         text += f"; {about_ns(profiling)} of the idle time is the profiler's own and not counted"
-    idle = facts.idle
+    idle, doing = facts.idle, facts.doing_at_longest(facts.idle)
+    text += f"; at the longest the host is in {doing}" if doing else ""
+    short = f"{about_ns(idle.length)} of {about_ns(facts.span_ns)} idle"
+    short += f", the host in {brief(doing, 22)}" if doing else ""
     return Observation(
         text,
         facts.longest_windows("longest idle gap", idle),
         idle,
         work=distinct(facts.work_after(idle)[1].position),
+        short=short,
     )
 
 
@@ -311,29 +323,39 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{device} busy in {format_share(part)} of {about_ns(facts.span_ns)}, mostly with "
         f"{WORDS.get(kind, kind)}: {LIMITS[kind]}"
     )
-    first, longest = _first_kernel(facts, facts.work[facts.work.device_row == row])
-    text += first
+    first = _first_kernel(facts, facts.work[facts.work.device_row == row])
+    longest = () if first is None else (first.longest,)
+    text += "" if first is None else first.text
+    short = f"{busiest.device.title} is busy in {format_share(part)}"
+    short += "" if first is None else f", {format_share(first.share)} {brief(first.name, 24)}"
     evidence = (*longest, *facts.longest_windows("longest stretch of work", busy))
-    return Observation(text, evidence, busy, work=distinct(facts.work.position[facts.work.device_row == row]))
+    positions = distinct(facts.work.position[facts.work.device_row == row])
+    return Observation(text, evidence, busy, work=positions, short=short)
 
 
-def _first_kernel(facts: SourceFacts, work: Frame) -> tuple[str, tuple[Evidence, ...]]:
-    """Return what is said of the kernel that takes most of a device's time, and its longest run; nothing
-    where none takes a tenth.
-    """
+class FirstKernel(NamedTuple):
+    """The kernel that takes most of a device's time, and what is said of it."""
+
+    name: str
+    share: float  # of the time of all
+    text: str
+    longest: Evidence
+
+
+def _first_kernel(facts: SourceFacts, work: Frame) -> FirstKernel | None:
+    """Return the kernel that takes most of a device's time, None where none takes a tenth."""
     work = work[work.is_type("compute", "communication")]
     if not len(work):
-        return "", ()
+        return None
     alike, names = kernels_alike(work)
     total = alike.sums(work.dur)
     top = int(np.argmax(total))
     part = share(int(total[top]), sum_of(total))
     if part < FIRST_SHARE:
-        return "", ()
+        return None
     name, runs = names[top], work[alike.codes == top]
-    return f"; {format_share(part)} of it in {name}{_of_peak(facts, runs)}", (
-        facts.on_device(f"its longest run: {name}", runs.top("dur", 1)),
-    )
+    text = f"; {format_share(part)} of it in {name}{_of_peak(facts, runs)}"
+    return FirstKernel(name, part, text, facts.on_device(f"its longest run: {name}", runs.top("dur", 1)))
 
 
 def _of_peak(facts: SourceFacts, runs: Frame) -> str:
@@ -375,7 +397,20 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     waiting = facts.waiting.intersection(claim).length
     if waiting:
         text += f"; for {about_ns(waiting)} of it another rank had yet to come"
-    return Observation(text, facts.longest_windows("longest", claim), claim)
+    short = f"{about_ns(claim.length)} of {brief(_most_communicating(facts))}, not hidden"
+    return Observation(text, facts.longest_windows("longest", claim), claim, short=short)
+
+
+def _most_communicating(facts: SourceFacts) -> str:
+    """Return the name of the collective that takes most time, on devices or without them on the host."""
+    work = facts.work[facts.work.is_type("communication")]
+    if len(work):
+        alike, names = kernels_alike(work)
+        return str(names[int(np.argmax(alike.sums(work.dur)))])
+    own = facts.host.matching(COLLECTIVE, OP)
+    if not own.any():
+        return "communication"
+    return facts.host.label(int(np.argmax(facts.host.sums(own, facts.host.durations))))
 
 
 @Rule(
@@ -402,4 +437,5 @@ def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{count_of(count, 'copy takes', 'copies take')} {about_ns(claim.length)} that no compute hides: "
         f"{format_share(part)} of the time in which the device works"
     )
-    return Observation(text, facts.longest_windows("longest copying", claim), claim)
+    short = f"{count_of(count, 'copy', 'copies')} of {about_ns(claim.length)} that nothing hides"
+    return Observation(text, facts.longest_windows("longest copying", claim), claim, short=short)

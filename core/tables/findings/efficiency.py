@@ -5,7 +5,6 @@ bytes that it moves to and fro, the precision of its products, and how much of t
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from ..device.peaks import device_of, peak_of
 from ..frame.frame import Frame
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
-from .finding import NotJudged, Observation, Outcome
+from .finding import Evidence, NotJudged, Observation, Outcome, brief
 from .rule import GUIDE, PYTORCH, Rule
 
 ROOFLINE = "the roofline model (Williams et al., 2009)"
@@ -87,12 +86,16 @@ def below_peak(facts: SourceFacts, limits: Limits) -> Outcome:
     work = _work_of(calls, gains[calls.key] > 0)
     first = _work_of(calls, calls.key == top).top("dur", 1)
     evidence = (facts.on_device(f"the longest of {name}", first),)
-    return _observation(text, evidence, work, gain)
+    peak = format_share(float(calls.peak_shares[top]))
+    short = f"{brief(name.lstrip('_'))} at {peak} of peak: {about_ns(int(gains[top]))}"
+    return _observation((text, short), evidence, work, gain)
 
 
-def _observation(text: str, evidence: tuple[Any, ...], work: Frame, gain: int) -> Observation:
-    claim = work.union()
-    return Observation(text, evidence, claim, min(gain, claim.length), work=distinct(work.position))
+def _observation(
+    texts: tuple[str, str], evidence: tuple[Evidence, ...], work: Frame, gain: int
+) -> Observation:
+    (text, short), claim, positions = texts, work.union(), distinct(work.position)
+    return Observation(text, evidence, claim, min(gain, claim.length), work=positions, short=short)
 
 
 def _work_of(calls: ModelledCalls, which: AnyArray) -> Frame:
@@ -138,7 +141,9 @@ def fusable(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     work = _work_of(calls, is_link)
     longest = _work_of(calls, np.arange(len(spared)) == int(np.argmax(spared)))
-    return _observation(text, (facts.on_device("the longest in a chain", longest.top("dur", 1)),), work, gain)
+    evidence = (facts.on_device("the longest in a chain", longest.top("dur", 1)),)
+    short = f"{brief(names[0], 24)} and neighbours, not fused: {about_ns(gain)}"
+    return _observation((text, short), evidence, work, gain)
 
 
 def _spared(calls: ModelledCalls) -> tuple[AnyArray, AnyArray]:
@@ -210,7 +215,8 @@ def fp32_products(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{format_share(share(whole, sum_of(work.dur)))} of the kernel time; with TF32 at most "
         f"{about_ns(gain)} less"
     )
-    return _observation(text, (facts.on_device("the longest of them", longest),), own, gain)
+    short = f"{brief(short_name(longest.name.tolist()[0]))} in fp32: {about_ns(gain)} to spare"
+    return _observation((text, short), (facts.on_device("the longest of them", longest),), own, gain)
 
 
 def _are_products(work: Frame) -> AnyArray:
@@ -250,7 +256,8 @@ def few_blocks(facts: SourceFacts, limits: Limits) -> Outcome:
         f"them {usual:,} or fewer: of {about_ns(sum_of(own.dur))} a full device could spare "
         f"{about_ns(gain)}; the longest is {name}"
     )
-    return _observation(text, (facts.on_device("the longest of them", longest),), own, gain)
+    short = f"{brief(name, 24)}: too few blocks, {about_ns(gain)} to spare"
+    return _observation((text, short), (facts.on_device("the longest of them", longest),), own, gain)
 
 
 def _multiprocessors(index: Index) -> int:

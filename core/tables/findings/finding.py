@@ -9,6 +9,21 @@ from ...base.arrays import EMPTY, I64, U32, Intervals
 from ...query.views import SliceId
 from .leading import Leading
 
+SHORT_CELLS = 60
+"""What a line of 80 columns has for a sentence, beside the key that shows its place."""
+NAME_CELLS = 30
+
+
+def brief(name: str, cells: int = NAME_CELLS) -> str:
+    """Return a name as a short sentence has room for it."""
+    return name if len(name) <= cells else f"{name[: cells - 1]}…"
+
+
+def short_wait(device: str, wait: str, doing: str) -> str:
+    """Return who waits for what, and how long: "GPU 0 waits 6.7 ms for read_shard"."""
+    cause = brief(doing, 28) if doing else "launches that come late"
+    return f"{device[0].upper()}{device[1:]} waits {wait} for {cause}"
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -38,6 +53,8 @@ class Observation:
     times: I64 | None = field(default=None, repr=False)
     work: U32 | None = field(default=None, repr=False)  # positions of device work, ascending
     helps: str = ""  # what helps, where that is not what mostly does
+    short: str = ""  # the same in at most SHORT_CELLS: the culprit, and what it costs
+    of_launches: float = 0.0  # the share of the calls that start work whose work is missing
 
     @property
     def claimed_ns(self) -> int:
@@ -80,16 +97,25 @@ class Finding:
     in_steps: int
     of_steps: int
     sources: tuple[int, ...]
+    short: str = ""  # the same in a few words: the culprit, and what it costs
     of_part: str = ""  # of several files or ranks the one spoken of: "rank 3", a file's name, "process 7"
     parts: int = 1  # in how many of them the rule holds
     caused_by: str = ""  # the rule of the finding that explains it
     caused_ns: int = 0
+    of_launches: float = 0.0  # the share of the calls that start work whose work is missing; not stored
 
     @property
     def as_leading(self) -> Leading:
         """What a line says of it where it is the one to read first."""
         return Leading(
-            self.title, self.text, self.kind, self.claimed_ns, self.share, has_places=bool(self.evidence)
+            self.title,
+            self.text,
+            self.short,
+            self.rule,
+            self.kind,
+            self.claimed_ns,
+            self.share,
+            has_places=bool(self.evidence),
         )
 
     @property
@@ -119,8 +145,10 @@ class Findings:
 
     @property
     def leading(self) -> Finding | None:
-        """The finding to read first: the costliest loss, without losses the first headline or note."""
-        return next(iter(self.findings), None)
+        """The finding to read first: the costliest loss, without losses the first headline. Notes are facts
+        for reading on, and none is read first.
+        """
+        return next((finding for finding in self.findings if not finding.note), None)
 
     @property
     def losses(self) -> tuple[Finding, ...]:

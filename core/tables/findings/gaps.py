@@ -15,7 +15,7 @@ from ..host.host_columns import LOADER
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import NO_LAUNCHES, SourceFacts
-from .finding import NotJudged, Observation, Outcome
+from .finding import NotJudged, Observation, Outcome, short_wait
 from .rule import GUIDE, HTA, Rule, effects_of
 
 FEW_GAPS = 8
@@ -61,7 +61,8 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     text += f"; at the longest the host is in {doing}" if doing else ""
     label = f"the launch that ended the longest gap ({format_ns(wait)}): {facts.name(launch)}"
     evidence = (*facts.longest_windows("longest wait", claim), facts.slice(label, launch))
-    return Observation(text, evidence, claim, work=distinct(work.position))
+    short = short_wait(facts.device_title, about_ns(claim.length), doing)
+    return Observation(text, evidence, claim, work=distinct(work.position), short=short)
 
 
 @Rule(
@@ -109,7 +110,8 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
         facts.slice("the first launch", launch, (begun, start - late)),
         facts.on_device("what it launched", work),
     )
-    return Observation(text, evidence, claim, work=work.position)
+    short = f"The first work starts {about_ns(late)} after its launch"
+    return Observation(text, evidence, claim, work=work.position, short=short)
 
 
 @Rule(
@@ -158,7 +160,8 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
         at = int(of_steps.at[worst])
         name = facts.name(int(of_steps.steps.positions[at]))
         evidence = (*evidence, facts.step(f"the step: {name}", of_steps.steps, at))
-    return Observation(text, evidence, claim, work=distinct(next_work.position[long]))
+    short = short_wait(facts.device_title, about_ns(claim.length), doing)
+    return Observation(text, evidence, claim, work=distinct(next_work.position[long]), short=short)
 
 
 @Rule(
@@ -199,7 +202,8 @@ def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
         f"For {about_ns(pauses.length)} in {count_of(len(pauses), 'pause')} {facts.device_title} waits while "
         f"the host {does}{f'; at the longest it is in {name}' if name else ''}"
     )
-    return Observation(text, facts.longest_windows("longest pause", pauses), pauses)
+    short = short_wait(facts.device_title, about_ns(pauses.length), name)
+    return Observation(text, facts.longest_windows("longest pause", pauses), pauses, short=short)
 
 
 def _stalled(facts: SourceFacts, limits: Limits) -> Intervals:

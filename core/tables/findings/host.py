@@ -16,7 +16,7 @@ from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .device import COLLECTIVE
 from .facts import SourceFacts, share
-from .finding import NotJudged, Observation, Outcome
+from .finding import NotJudged, Observation, Outcome, brief
 from .meanwhile import ENQUEUEING
 from .rule import GUIDE, TENSORBOARD, Rule, effects_of
 
@@ -61,7 +61,8 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     text += ", with what only a first call costs" if count == 1 else ""
     longest = host.most(own, host.self_ns)
     evidence = (facts.on_host(f"its longest call: {name}", longest),)
-    return Observation(text, evidence, claim, min(int(total[top]), claim.length))
+    short = f"{brief(name)}: {about_ns(int(total[top]))}, {format_share(part)} of the host"
+    return Observation(text, evidence, claim, min(int(total[top]), claim.length), short=short)
 
 
 def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
@@ -105,7 +106,9 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{name} is called {int(count[top]):,} times, {about_ns(int(total[top]) // int(count[top]))} each, "
         f"{about_ns(claim.length)} in total"
     )
-    return Observation(text, (facts.on_host(f"the first call of {name}", host.earliest(own)),), claim)
+    evidence = (facts.on_host(f"the first call of {name}", host.earliest(own)),)
+    short = f"{brief(name)}: {int(count[top]):,} calls, {about_ns(claim.length)}"
+    return Observation(text, evidence, claim, short=short)
 
 
 @Rule(
@@ -179,7 +182,8 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     span = int(host.starts[worst]), int(host.ends[worst])
     evidence = facts.slice(f"the longest: {name}", int(host.positions[worst]), span)
-    return Observation(text, (evidence,), claim)
+    short = f"The host waits {about_ns(host.union(bad).length)} in {brief(name)}"
+    return Observation(text, (evidence,), claim, short=short)
 
 
 @Rule(
@@ -228,7 +232,9 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     longest = int(wait[np.argmax(claim.covered(gaps.starts[known], gaps.ends[known]))])
     evidence = (facts.on_host(f"the wait before the longest: {name}", longest),)
-    return Observation(text, (*evidence, *facts.longest_windows("longest gap after one", claim)), claim)
+    windows = facts.longest_windows("longest gap after one", claim)
+    short = f"{brief(name, 24)}, {len(known):,} times: {facts.device_title} idle {about_ns(claim.length)}"
+    return Observation(text, (*evidence, *windows), claim, short=short)
 
 
 def _drains(facts: SourceFacts) -> Bools:
@@ -276,7 +282,8 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     lasting = f"{about_ns(claim.length)}, {format_share(part)} of the time"
     text = f"{who[0].upper()}{who[1:]} waits for the data loader for {lasting}"
     text += f"; longest in {doing}" if doing and not LOADER.search(doing) else ""
-    return Observation(text, (facts.longest_on_host("the longest", loads),), claim)
+    short = f"{brief(doing) if doing else 'The data loader'} is waited for, {about_ns(claim.length)}"
+    return Observation(text, (facts.longest_on_host("the longest", loads),), claim, short=short)
 
 
 @Rule(
@@ -293,7 +300,8 @@ def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     count = count_of(int(np.count_nonzero(facts.profiler)), "call")
     text = f"The profiler itself takes {about_ns(facts.profiling.length)} in {count}"
-    return Observation(text, (facts.longest_on_host("the longest", facts.profiler),), facts.profiling)
+    evidence = (facts.longest_on_host("the longest", facts.profiler),)
+    return Observation(text, evidence, facts.profiling, short=text)
 
 
 @Rule(
@@ -334,7 +342,9 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     evidence = (facts.slice(f"the longest: {name}", int(positions[longest])),)
     starts = facts.scope.starts(facts.source, positions[own])
-    return Observation(text, evidence, merge(starts, starts + index.duration(positions[own])))
+    claim = merge(starts, starts + index.duration(positions[own]))
+    short = f"{brief(name)}: {about_ns(int(total[top]))}, {format_share(part)} of own time"
+    return Observation(text, evidence, claim, short=short)
 
 
 def _working(facts: SourceFacts) -> Bools:

@@ -165,7 +165,7 @@ def listed_by_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         return finding.claimed_ns + sum(effect.claimed_ns for effect in effects.get(finding.rule, ()))
 
     def rank_of_cost(finding: Finding) -> tuple[bool, int, int]:
-        return not RULES[finding.rule].first, -cost(finding) - finding.caused_ns, number[finding.rule]
+        return not is_about_trust(finding), -cost(finding) - finding.caused_ns, number[finding.rule]
 
     listed: list[Finding] = []
 
@@ -181,6 +181,14 @@ def listed_by_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return (*listed, *rest)
 
 
+def is_about_trust(finding: Finding) -> bool:
+    """Tell whether a finding is about so much that the trace lacks that it stands before all others."""
+    is_timeless = finding.rule == "device-clock"  # it is about all work of a device
+    return RULES[finding.rule].first and (
+        is_timeless or max(finding.share, finding.of_launches) >= TRUST_SHARE
+    )
+
+
 def together(alike: Sequence[Finding]) -> Finding:
     """Return several findings of one rule as one; time that they share counts once."""
     first = max(alike, key=lambda finding: (finding.claimed_ns + finding.caused_ns, finding.kind == "loss"))
@@ -188,6 +196,8 @@ def together(alike: Sequence[Finding]) -> Finding:
     return replace(first, sources=tuple(sources), parts=len(alike))
 
 
+TRUST_SHARE: Final = 0.05
+"""What the trace lacks is read first where it is so much of the time, or of the calls that start work."""
 FLOOR_SHARE: Final = 0.01
 """A loss that claims a smaller share of the time that was looked at is left out."""
 
@@ -315,6 +325,7 @@ def _in_full(rule: Rule, claim: Claim, facts: SourceFacts) -> Finding | None:
     }
     if observation.helps:
         cost["helps"] = observation.helps
+    cost |= {"short": observation.short, "of_launches": observation.of_launches}
     where = {"sources": (facts.source,), "of_part": _part_title(facts)}
     return rule.finding(observation.text, observation.evidence, **cost, **where)
 

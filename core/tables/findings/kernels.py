@@ -17,7 +17,7 @@ from ..frame.frame import Frame, FrameGroups
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import NO_LAUNCHES, SourceFacts, share
-from .finding import Observation, Outcome
+from .finding import Observation, Outcome, brief
 from .rule import GUIDE, HTA, PYTORCH, Rule, effects_of
 
 OCCUPANCY = re.compile(r"OccupancyMaxActiveBlocks")
@@ -67,7 +67,8 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     name = names[top]
     text = f"{name} takes {format_share(part)} of the kernel time, {about_ns(int(total[top]))} {times}"
     evidence = (facts.on_device(f"its longest run: {name}", runs.top("dur", 1)),)
-    return Observation(text, evidence, runs.union(), work=distinct(runs.position))
+    short = f"{brief(name)}: {about_ns(int(total[top]))}, {format_share(part)} of kernels"
+    return Observation(text, evidence, runs.union(), work=distinct(runs.position), short=short)
 
 
 @Rule(
@@ -122,9 +123,9 @@ def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     text += f"; {count_of(alike - 1, 'more kernel')} alike" if alike > 1 else ""
     evidence = (facts.on_device(f"the slowest run of {name}", worst),)
     claim = work.union(slow)
-    return Observation(
-        text, evidence, claim, min(sum_of(lost), claim.length), work=distinct(work.position[slow])
-    )
+    ns, positions = min(sum_of(lost), claim.length), distinct(work.position[slow])
+    short = f"{brief(name, 26)}: up to {about_ns(int(worst.dur[0]))} for the same work"
+    return Observation(text, evidence, claim, ns, work=positions, short=short)
 
 
 def same_work(facts: SourceFacts) -> Frame:
@@ -237,7 +238,8 @@ def clock_drop(facts: SourceFacts, limits: Limits) -> Outcome:
             facts.on_device("the first slow kernel", after[np.argsort(after.start)[:1]]),
             facts.on_device("the last quick one", last[np.argsort(last.start)[-1:]]),
         )
-        best = lost, Observation(text, evidence, claim, lost, work=distinct(after.position))
+        short = f"{title} is {format_ratio(times)} times slower from {about_ns(moment - facts.span[0])} on"
+        best = lost, Observation(text, evidence, claim, lost, work=distinct(after.position), short=short)
     return None if best is None else best[1]
 
 
@@ -299,19 +301,22 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     free = ~np.isin(calls.launch, facts.host.positions[facts.waits | facts.transfers])
     free &= (calls.copies == 0) | (calls.call_end < calls.end)
-    short = calls[free & (calls.work_ns < calls.call_ns)]
-    claim = merge(short.call_start, short.call_end).intersection(facts.held_up)
-    few = len(short) < limits["count"] or len(short) < limits["share"] * int(np.count_nonzero(free))
+    slow_calls = calls[free & (calls.work_ns < calls.call_ns)]
+    claim = merge(slow_calls.call_start, slow_calls.call_end).intersection(facts.held_up)
+    of_all = int(np.count_nonzero(free))
+    few = len(slow_calls) < limits["count"] or len(slow_calls) < limits["share"] * of_all
     if few or claim.length < limits["time_share"] * facts.span_ns:
         return None
-    launch = int(short.top("call_ns", 1).launch[0])
+    launch = int(slow_calls.top("call_ns", 1).launch[0])
     text = (
-        f"{len(short):,} of {int(np.count_nonzero(free)):,} launch calls take longer than what they launch, "
-        f"{about_ns(sum_of(short.call_ns))} for {about_ns(sum_of(short.work_ns))} of work; "
+        f"{len(slow_calls):,} of {of_all:,} launch calls take longer than what they launch, "
+        f"{about_ns(sum_of(slow_calls.call_ns))} for {about_ns(sum_of(slow_calls.work_ns))} of work; "
         f"{facts.device_title} sits idle for {about_ns(claim.length)} of that"
     )
     evidence = (facts.slice(f"the longest such call: {facts.name(launch)}", launch),)
-    return Observation(text, evidence, claim, reach=facts.reach_of(claim, limits["cause_share"]))
+    reach = facts.reach_of(claim, limits["cause_share"])
+    short = f"{len(slow_calls):,} launches outlast their work: {about_ns(claim.length)} idle"
+    return Observation(text, evidence, claim, reach=reach, short=short)
 
 
 @Rule(

@@ -20,6 +20,8 @@ class Leading(NamedTuple):
 
     title: str
     text: str
+    short: str  # the same in a few words
+    rule: str
     kind: str
     claimed_ns: int
     share: float  # of the time looked at
@@ -40,12 +42,14 @@ def stored_leading(trace: Trace, clocks: Clocks) -> tuple[Leading, ...] | None:
             Leading(
                 str(row["title"]),
                 str(row["finding"]),
+                str(row["short"]),
+                str(row["rule"]),
                 str(row["kind"]),
                 int(row["claimed_ns"]),
                 float(row["share"]),
                 bool(row["evidence"]),
             )
-            for row in rows[:1]
+            for row in [row for row in rows if row["kind"] != "note"][:1]
         )
     except (OSError, KeyError, TypeError, ValueError):
         return None

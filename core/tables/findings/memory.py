@@ -13,7 +13,7 @@ from ..host.host_columns import ALLOCATES
 from ..host.op_events import RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
-from .finding import Evidence, NotJudged, Observation, Outcome
+from .finding import Evidence, NotJudged, Observation, Outcome, brief
 from .rule import TENSORBOARD, Rule, effects_of
 from .steps import NO_STEPS
 
@@ -58,7 +58,8 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
         f"device's {format_bytes(size)}"
     )
     times = np.array([worst.peak_at], np.int64)
-    return Observation(text, (_at_peak(facts, worst),), times=times)
+    short = f"{worst.allocator.title} reaches {format_share(part)} of its memory"
+    return Observation(text, (_at_peak(facts, worst),), times=times, short=short)
 
 
 @Rule(
@@ -99,7 +100,8 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
         f"before, {format_bytes(grown)} more in all"
     )
     last = Evidence("the last step", int(steps.starts[-1]), int(steps.ends[-1]))
-    return Observation(text, (last,), times=steps.starts)
+    short = f"{one.title} grows by {format_bytes(grown)} in {len(steps):,} steps"
+    return Observation(text, (last,), times=steps.starts, short=short)
 
 
 @Rule(
@@ -117,7 +119,7 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     count, claim = len(copies), copies.union()
     text = f"{count_of(count, 'copy of pageable memory', 'copies of pageable memory')} take"
     text += f"{'s' if count == 1 else ''} {about_ns(claim.length)}"
-    return Observation(text, (facts.on_device("the longest", copies.top("dur", 1)),), claim)
+    return Observation(text, (facts.on_device("the longest", copies.top("dur", 1)),), claim, short=text)
 
 
 @Rule(
@@ -156,7 +158,8 @@ def device_allocations(facts: SourceFacts, limits: Limits) -> Outcome:
         f"goes into {most}; {facts.device_title} waits {about_ns(claim.length)} for them"
     )
     reach = facts.reach_of(claim, limits["cause_share"])
-    return Observation(text, (facts.longest_on_host("the longest", own),), claim, reach=reach)
+    short = f"{brief(most)}: {facts.device_title} waits {about_ns(claim.length)}"
+    return Observation(text, (facts.longest_on_host("the longest", own),), claim, reach=reach, short=short)
 
 
 def _sizes(facts: SourceFacts) -> dict[int, int]:

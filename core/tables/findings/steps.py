@@ -20,7 +20,7 @@ from ..rule_threshold import OWN, Limits
 from ..steps.attribution import scope_of_step
 from ..steps.step_length import step_lengths
 from .facts import SourceFacts, share
-from .finding import Baseline, Evidence, NotJudged, Observation, Outcome
+from .finding import Baseline, Evidence, NotJudged, Observation, Outcome, brief
 from .rule import GUIDE, HTA, Rule, effects_of
 
 NO_STEPS = NotJudged("the trace has no steps")
@@ -58,7 +58,8 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = merge(steps.starts[:1] + steady, steps.ends[:1])
     claim = claim.without(facts.busy)  # a host that runs ahead of its device loses nothing
     label = f"the first step: {facts.name(int(steps.positions[0]))}"
-    return Observation(text, (facts.step(label, steps, 0),), claim)
+    short = f"The first step takes {about_ns(first)}, later ones {about_ns(steady)}"
+    return Observation(text, (facts.step(label, steps, 0),), claim, short=short)
 
 
 @Rule(
@@ -105,7 +106,8 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
         f"In {count_of(spans.shape[1], 'annotation')} the first operator comes late; in {name} "
         f"after {about_ns(gap)}, {format_share(share(gap, whole))} of it"
     )
-    return Observation(text, (facts.on_host(name, row),), claim)
+    short = f"{brief(name)} starts {about_ns(gap)} late"
+    return Observation(text, (facts.on_host(name, row),), claim, short=short)
 
 
 @Rule(
@@ -177,7 +179,8 @@ def _slower_steps(text: str, facts: SourceFacts, steps: Steps, rows: I64, ns: fl
     """Return what is said of steps that take so many ns more than others."""
     claim = merge(steps.starts[rows], steps.ends[rows])
     evidence = (facts.step("the first step", steps, int(rows[0])),)
-    return Observation(text, evidence, claim, min(round(ns) * len(rows), claim.length))
+    short = f"Compiled steps take {about_ns(ns)} more each"
+    return Observation(text, evidence, claim, min(round(ns) * len(rows), claim.length), short=short)
 
 
 MAX_FILES = 8
