@@ -15,7 +15,7 @@ from .inflate import deflate_library
 from .inflate_native import WINDOW, Checkpoint, InflateError
 
 SPACING = 500 << 10
-"""Bytes of text between two checkpoints, at least; a little more is what two calls inflate."""
+"""Bytes of text between two checkpoints, at least; a little more is what a call inflates."""
 LEVEL = 1
 
 

@@ -17,8 +17,10 @@ from .inflate import Piece, deflate_library
 
 WINDOW = 32 << 10
 """Bytes before it that deflated text may repeat."""
-STEP = 256 << 10
+STEP = 512 << 10
 """Bytes that a call inflates at most: they stay in the processor's cache."""
+SMALL_STEP = 128 << 10
+"""The same where only a block of text is wanted."""
 LONGEST_MATCH = 258
 LONGEST_HEADER = 1 << 10
 """Bytes that hold the header of any block."""
@@ -45,13 +47,14 @@ class Checkpoint(NamedTuple):
 class NativeInflater:
     """One stream of deflated data after the other; it has what an object of `zlib.decompressobj` has."""
 
-    def __init__(self) -> None:
-        """Raises InflateError where there is no native core."""
+    def __init__(self, step: int = STEP) -> None:
+        """A call inflates `step` bytes at most. Raises InflateError where there is no native core."""
         functions = native_library().functions
         if functions is None:
             raise InflateError("there is no native core")
         self._inflate, self._read_header = functions.tl_inflate, functions.tl_inflate_header
         self._state = InflateStruct()
+        self._step = step
         self._new_buffer()
         self.restart(0)
 
@@ -108,7 +111,7 @@ class NativeInflater:
             self.unused_data, self.unconsumed_tail = data, b""
         else:
             self.unconsumed_tail = data
-        if end - begin < STEP // 2:
+        if end - begin < self._step // 2:
             return self._buffer[begin:end].tobytes()
         self._is_shared = True
         return self._buffer.data[begin:end]
@@ -133,13 +136,13 @@ class NativeInflater:
         used = (state.at + 7 if state.mode == _ENDED else state.at) >> 3
         state.at = 0 if state.mode == _ENDED else state.at & 7
         data = data[used:]
-        if state.mode != _ENDED and state.output_at < WINDOW + STEP - LONGEST_MATCH:
+        if state.mode != _ENDED and state.output_at < WINDOW + self._step - LONGEST_MATCH:
             self._rest, data = data, b""  # the input has come to its end
         return data
 
     def _new_buffer(self) -> None:
         """Take other memory for what comes, as somebody holds what was given."""
-        self._buffer: U8 = np.empty(WINDOW + STEP, np.uint8)
+        self._buffer: U8 = np.empty(WINDOW + self._step, np.uint8)
         self._state.output, self._state.output_end = self._buffer.ctypes.data, len(self._buffer)
         self._is_shared = False
 
@@ -162,8 +165,8 @@ class NativeDeflate:
 
     error = InflateError
 
-    def __init__(self) -> None:
-        self._inflater = NativeInflater()
+    def __init__(self, step: int = STEP) -> None:
+        self._inflater = NativeInflater(step)
         self.crc32: Callable[[Piece, int], int] = deflate_library().crc32
 
     def decompressobj(self, _bits: int) -> NativeInflater:

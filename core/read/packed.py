@@ -193,7 +193,10 @@ class DeflateReader(PackedReader):
     """
 
     def __init__(
-        self, file: IO[bytes], library: ModuleType | None = None, log: CheckpointLog | None = None
+        self,
+        file: IO[bytes],
+        library: ModuleType | NativeDeflate | None = None,
+        log: CheckpointLog | None = None,
     ) -> None:
         super().__init__(file)
         self._usual = library or _inflating_library()
@@ -289,7 +292,10 @@ class GzipReader(DeflateReader):
     """As many members as there are, one behind the other, and zeros behind them."""
 
     def __init__(
-        self, path: Openable, library: ModuleType | None = None, log: CheckpointLog | None = None
+        self,
+        path: Openable,
+        library: ModuleType | NativeDeflate | None = None,
+        log: CheckpointLog | None = None,
     ) -> None:
         super().__init__(path.open("rb", 0), library, log)
 
@@ -339,9 +345,9 @@ class ResumedReader(GzipReader):
 
     def __init__(self, path: Openable, checkpoint: Checkpoint) -> None:
         """Raises InflateError where inflating cannot begin there."""
-        from .inflate_native import LONGEST_HEADER
+        from .inflate_native import LONGEST_HEADER, SMALL_STEP, NativeDeflate
 
-        super().__init__(path)
+        super().__init__(path, NativeDeflate(SMALL_STEP))
         raw, begin, end = self._raw, checkpoint.block >> 3, checkpoint.bit >> 3
         self.offset = checkpoint.text
         raw.go_to(begin)
