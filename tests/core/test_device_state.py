@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import chain, combinations
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.sql.query import run_query
 from tracelane.core.tables.device.breakdown import analyse_breakdown
 from tracelane.core.tables.device.device_state import device_states, flattened, looked_at
+from tracelane.core.tables.device.kernels import kernels, longest_work
 from tracelane.core.tables.device.states import CAUSES, PRECEDENCE, DeviceState
 from tracelane.core.tables.device.untrusted import untrusted
 from tracelane.core.tables.frame.frame_columns import work_of
@@ -104,6 +106,32 @@ def test_what_follows_waiting(world: int | None, size: int | None, split: str, t
         {"compute": 2000, split: 20 * 150} | ({"collective_waiting": 20 * wait} if wait else {})
         for wait in waits
     ]
+
+
+def test_kernels_say_what_of_them_was_waiting(tmp_path: Path) -> None:
+    """`kernels` tells how long its runs waited for other ranks, also within a range; the longest work is that
+    without its waits.
+    """
+    scope = scope_of(open_ranks(tmp_path, 3, 3))
+    table = kernels(scope)
+    assert {row["name"]: row["waited_ns"] // US for row in table.rows()} == {
+        REDUCE: 20 * (250 + 0 + 150),
+        "gemm": 0,
+    }
+    assert {work.duration // US for work in longest_work(scope, 60)} == {150}
+    begin = scope.trace.opening_span[0]
+    early = kernels(replace(scope, range=(begin, begin + 120 * US)))
+    (waited,) = (row["waited_ns"] for row in early.rows() if row["name"] == REDUCE)
+    assert waited == sum(
+        int(state.within(begin, begin + 120 * US).ns["collective_waiting"]) for state in device_states(scope)
+    )
+    alone = kernels(scope_of(open_ranks(new(tmp_path), 1, 3)))
+    assert "waited_ns" not in [column.key for column in alone.columns]
+
+
+def new(folder: Path) -> Path:
+    (folder / "alone").mkdir()
+    return folder / "alone"
 
 
 def test_nothing_is_split_for_a_single_rank(tmp_path: Path) -> None:

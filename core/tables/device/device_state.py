@@ -179,6 +179,31 @@ def peers_of(scope: Scope) -> Peers | None:
     return whole if as_fitted and len(whole.waiting) else None
 
 
+def waited_of(work: Frame) -> I64:
+    """Return for how many ns of each row of device work its rank waits for another in a collective; 0 where
+    that is not known, as without other ranks.
+    """
+    peers = None
+    if work.is_type("communication").any():
+        peers = peers_of(replace(work.scope, range=None, where=None, lanes=None, work=None))
+    if peers is None:
+        return np.zeros(len(work), np.int64)
+
+    def of_source(part: Frame) -> I64:
+        positions, starts, ends, _, _ = peers.of(part.source_number, part.index)
+        order = np.argsort(positions)
+        at = np.searchsorted(positions, part.position, sorter=order)
+        at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(part), np.int64)
+        if not len(order):
+            return at
+        waits = np.minimum(ends[at], part.start + part.dur) - np.maximum(starts[at], part.start)
+        result: I64 = np.where(positions[at] == part.position, np.maximum(waits, 0), 0)
+        return result
+
+    waited: I64 = work.from_parts(of_source)
+    return waited
+
+
 def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> DeviceState:
     is_collective = work.is_type("communication")
     collectives = work[np.flatnonzero(is_collective)]

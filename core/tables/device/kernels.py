@@ -44,6 +44,7 @@ from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 from ..steps.attribution import with_steps, work_in_windows
 from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal, stamp_asks
+from .device_state import waited_of
 
 Order: TypeAlias = Literal["slowest", "time"]
 
@@ -122,7 +123,7 @@ def instances(
 
 
 class LongWork(NamedTuple):
-    """A slice of device work and how long it took in a scope, ns."""
+    """A slice of device work and how long it took in a scope, ns, without its waits for other ranks."""
 
     id: SliceId
     duration: int
@@ -130,16 +131,17 @@ class LongWork(NamedTuple):
 
 def longest_work(scope: Scope, count: int) -> list[LongWork]:
     """Return the longest runs of kernels in a scope, the longest first, of equals the earliest; where there
-    are only copies, the longest of these. Raises Cancelled.
+    are only copies, the longest of these. Waiting for other ranks does not count. Raises Cancelled.
     """
     work = work_of(scope)
     kernels = work[~work.is_type("memory")]
     work = kernels if len(kernels) else work
+    work = work.plus(own=work.dur - waited_of(work))
     if len(work) > count:
-        work = work[work.dur >= np.partition(work.dur, len(work) - count)[len(work) - count]]
+        work = work[work.own >= np.partition(work.own, len(work) - count)[len(work) - count]]
     ordinals = work.from_parts(lambda part: part.index.column("slices.ordinal")[part.position])
-    longest = np.lexsort((ordinals, work.source, work.start, -work.dur))[:count]
-    columns = (work.source[longest], ordinals[longest], work.dur[longest])
+    longest = np.lexsort((ordinals, work.source, work.start, -work.own))[:count]
+    columns = (work.source[longest], ordinals[longest], work.own[longest])
     return [LongWork(SliceId(*key), ns) for *key, ns in zip(*(column.tolist() for column in columns))]
 
 
@@ -187,6 +189,8 @@ KERNELS = Shape(
     },
     {"keys": ("name",), "chief": ("name", "total_ns", "share", "count")},
 )
+UP_TO_TOTAL = ("name", "type", "kind", "count", "total_ns")
+BEHIND_TOTAL = tuple(key for key in KERNELS.asks if key not in UP_TO_TOTAL)
 RUNS = 1000
 """How many runs are listed unless --limit says otherwise."""
 COLUMN_OF = {"type": "type_name", "kind": "kind_name"}
@@ -263,13 +267,18 @@ def kernels(
     work = work.plus(type_name=types, kind_name=Words(work.kind, kind_table().names))
     title = f"Kernels by {by}" if by.startswith(ARG) else TITLES.get(by, KERNELS.title)
     shape = replace(KERNELS, title=title)
+    waited = waited_of(work)
+    if waited.any():
+        work = work.plus(waited=waited)
+        before, after = ({key: shape.asks[key] for key in keys} for keys in (UP_TO_TOTAL, BEHIND_TOTAL))
+        shape = replace(shape, asks={**before, "waited_ns": ("waited", total("waited")), **after})
     for key in arguments:
         shape = replace(shape, asks={**shape.asks, **argument_asks(work, key)})
     more, notes = ideal_asks(work, ideal) if ideal.of_call else ({}, ())
     if stamps:
         phases, said = stamp_asks(work)
         more, notes = {**more, **phases}, (*notes, *said)
-    chief = (*shape.more["chief"], *more)
+    chief = (*shape.more["chief"], *(("waited_ns",) if waited.any() else ()), *more)
     if by in OWNED and bool(work.is_by_capture.any()):
         of_captures = total(lambda work: np.where(work.is_by_capture, work.dur, 0))
         shape = replace(shape, asks={**shape.asks, "by_capture_ns": of_captures})
