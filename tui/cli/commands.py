@@ -76,8 +76,8 @@ READING = (
         "view",
         "Open traces in the viewer; several are shown together.\n\n"
         "`-` reads from standard input, a directory stands for the traces in it. --step is also taken "
-        "as the range. Where stdout is no terminal (or TERM is unset or dumb) one picture and a "
-        "summary are printed instead.",
+        "as the range. Where stdout is no terminal one picture and a summary are printed instead; with "
+        "--text, and where TERM is unset or dumb, plain lines.",
         "Look",
         ("tracelane trace.json", "tracelane rank*.json --smi smi.log"),
         parameters(
@@ -97,6 +97,11 @@ READING = (
             ),
             click.Option(["--width"], help="Columns of the printed picture.", type=WholeNumber(20, 1000)),
             click.Option(["--height"], help="Lines of the printed picture.", type=WholeNumber(4, 1000)),
+            click.Option(
+                ["--text", "as_text"],
+                help="Print the verdict and what takes most time as plain lines, in place of a picture.",
+                is_flag=True,
+            ),
             click.Option(["--fresh"], help="Start with a fresh view, not the saved one.", is_flag=True),
             click.Option(
                 ["--log", "log_file"], help="Log the viewer's actions and errors to a file.", metavar="FILE"

@@ -17,7 +17,7 @@ from tracelane.core.base.safe_text import safe
 
 from .commands import command_named
 from .opened import TraceOptions, typed_window
-from .options import STDIN
+from .options import STDIN, is_store_path
 from .printing import can_draw, has_colours, take_keyboard
 from .viewing import View, Viewing, viewer_host
 
@@ -67,6 +67,7 @@ def run_view(
     search: str | None,
     width: int | None,
     height: int | None,
+    as_text: bool,
     fresh: bool,
     traces_of_store: str,
     log_file: str | None,
@@ -90,6 +91,13 @@ def run_view(
         options.log_options  # noqa: B018 - wrong ones are said before reading
     check_there((*options.traces, *options.logs, *(path for path in (against, marks) if path)))
     preparation = Preparation(ViewOptions(part, span, baseline, _parsed(search)), marks, fresh)
+    if as_text:
+        if is_store_path(options.traces[0]):
+            raise UsageError("--text is for traces: a capture store has `tracelane findings`")
+        if preparation.view_options.are_given or options.logs or against is not None:
+            raise UsageError("--text is about a whole trace: `tracelane findings` takes a part of one")
+        _print_words(options.read(options.index_options._replace(force=options.force)))
+        return
     viewing = Viewing(options, preparation.prepare, traces_of_store, against, preparation.view)
     with viewer_host(log_file) as host:
         viewing.glance(host.screen)
@@ -97,6 +105,10 @@ def run_view(
         if isinstance(opened, Gathering) or (can_draw() and take_keyboard()):
             viewing.show(opened, host)
             return
+    is_plain = not (preparation.view_options.are_given or options.logs or against is not None)
+    if sys.stdout.isatty() and not can_draw() and is_plain and opened.answers is None:
+        _print_words(opened)
+        return
     _print(_with_logs(opened, options), preparation.view_options, width, height)
     if not options.logs and (offer := offered_log(opened, "--smi {path} adds its lanes")):
         print_text(offer)
@@ -184,6 +196,19 @@ def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: i
         print_coloured(drawn.get(), end="")
     else:
         print_text(plain_picture(trace, session, size, known=known))
+    print_text(writable(summary(trace, lanes=False)))
+
+
+def _print_words(trace: Trace) -> None:
+    """Print the verdict and what takes most time, then what the trace is, as lines that are read aloud."""
+    from tracelane.core.tables.frame.scope import Scope
+    from tracelane.core.tables.worker import findings_by_worker
+    from tracelane.tui.device_shares import device_facts
+    from tracelane.tui.text.overview import overview_text
+    from tracelane.tui.text.summary import summary, writable
+
+    scope = Scope(trace, clocks=trace.clocks)
+    print_text(writable(overview_text(scope, device_facts(scope), findings_by_worker(scope))))
     print_text(writable(summary(trace, lanes=False)))
 
 

@@ -38,6 +38,7 @@ OFFER_CELLS = 19
 """Kept free behind a finding with places: its sentence stays the same whether a key offers one or not."""
 
 
+MIN_SHARE = 0.005
 LISTS_KERNELS = "device-bound"
 """The rule whose finding is about all kernels: not a place is shown, but their table."""
 
@@ -84,15 +85,30 @@ def bar_line(shares: StateShares, look: LineContext) -> list[Segment]:
     return [*gutter(safe(title), look), *_bar(shares, look)]
 
 
-def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:
+def _parts(shares: StateShares) -> Mapping[tuple[str, str, bool], float]:
+    """Return the share of each part of the bar, by its colour, what it is called, and whether it waits."""
     seen: dict[tuple[str, str, bool], float] = {}
     for state, (key, name) in STATES.items():
         if share := shares.shares.get(state, 0.0):
             part = key, name, state == HATCHED
             seen[part] = seen.get(part, 0.0) + share
-    about = "≈" if shares.is_estimate else ""
+    return seen
+
+
+def share_texts(shares: StateShares) -> list[str]:
+    """Return what the bar says, in words; nothing of what is less than half a percent."""
+    parts = [(name, share) for (_, name, _), share in _parts(shares).items() if share >= MIN_SHARE]
+    return [f"{name} {_percent(shares, share)}" for name, share in parts]
+
+
+def _percent(shares: StateShares, share: float) -> str:
+    return f"{'≈' if shares.is_estimate else ''}{100 * share:.0f} %"
+
+
+def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:
+    seen = _parts(shares)
     for ((key, name, waits), share), width in zip(seen.items(), widths([*seen.values()], look.area)):
-        percent = f"{about}{100 * share:.0f} %"
+        percent = _percent(shares, share)
         texts = [f"{text} {percent}" for text in (name, *name.split(": "))]
         label = next((text for text in (*texts, percent) if len(text) + 1 + bool(key) <= width), "")
         yield _part(label, width, key, waits, look.palette, look.glyphs)
