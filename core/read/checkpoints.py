@@ -1,5 +1,5 @@
 """Where the text of a deflated file can be inflated from, noted while it is read once from front to back:
-every half megabyte a bit of the file, and the 32 KB of text before it, packed.
+every megabyte a bit of the file, and the 32 KB of text before it, packed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from .batch_store import Extent, StoreFile
 from .inflate import deflate_library
 from .inflate_native import WINDOW, Checkpoint, InflateError
 
-SPACING = 500 << 10
-"""Bytes of text between two checkpoints, at least; a little more is what a call inflates."""
+SPACING = 1000 << 10
+"""Bytes of text between two checkpoints, at least; a little more is what two calls inflate."""
 LEVEL = 1
 
 
