@@ -16,7 +16,7 @@ from tracelane.core.index.format import COLUMNS
 STORE = "tracelane.core.index.store"
 MAKES_TRACES = frozenset(("tui/cli/viewing.py",))
 """Where the index of a file that was just read becomes a trace, without anybody looking into it."""
-WORDS = frozenset(("categories",))
+WORDS = frozenset(("categories", "windows"))
 """Columns whose names say other things too."""
 TABLES = frozenset(column.partition(".")[0] for column in COLUMNS if "." in column)
 
