@@ -10,6 +10,7 @@ from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE, LaneRole
 from ...query.groups import groups_alike
+from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
 from ..host.host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
 from ..host.op_events import OP, RUNTIME
@@ -345,6 +346,21 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = merge(starts, starts + index.duration(positions[own]))
     short = f"{brief(name)}: {about_ns(int(total[top]))}, {format_share(part)} of own time"
     return Observation(text, evidence, claim, short=short)
+
+
+@Rule(
+    "no-events",
+    "No events",
+    "nothing in the file has a time: it has no slices, instants or counters",
+    OWN,
+    helps="Profile again with the work inside what is profiled; let the profiler write its file to the end.",
+    kind="headline",
+)
+def no_events(facts: SourceFacts, _limits: Limits) -> Outcome:
+    if holds_events(facts.index):
+        return None
+    text = "nothing in the file has a time"
+    return Observation(text, (), short=text)
 
 
 def _working(facts: SourceFacts) -> Bools:
