@@ -117,6 +117,10 @@ async def test_picture(file_trace: Trace, tmp_path: Path) -> None:
         assert message(app) == f"saved {tmp_path / 'seen.txt'}"
         text = (tmp_path / "seen.txt").read_text(encoding="utf-8")
         assert "[aten::linear" in text and "Stream 1" in text
+        seen = screen_text(app).splitlines()
+        bar, sentence = text.splitlines()[:2]
+        assert bar.startswith("AIU 0 of") and "compute 30 %" in bar and "idle: host late 65 %" in bar
+        assert sentence == seen[2].replace("Enter shows it", "").rstrip()
         app.run_command("legend")
         await pilot.pause()  # no lane, no name
         await _typed(app, pilot, "only Stream")

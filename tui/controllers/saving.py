@@ -25,6 +25,7 @@ from ..actions.scene import Refusal
 from ..command_line import file_named
 from ..device_facts import KnownFacts
 from ..lanes.canvas import LaneCanvas
+from ..lanes.strips import Verdict
 from ..panels.panel import NO_TABLES
 from ..panels.table import TablePane
 from ..stage import Controller, does
@@ -33,8 +34,8 @@ from .marks import NO_MARKS
 
 PICTURES: Final = (".svg", ".html", ".txt")
 SLICE_FORMATS: Final = (".csv", ".json")
-LINES_AROUND = 3
-"""The most lines of minimap and ruler in a plain picture."""
+LINES_AROUND = 5
+"""The most lines of verdict, minimap and ruler in a plain picture."""
 
 
 class SaveController(Controller):
@@ -103,7 +104,9 @@ class SaveController(Controller):
             height = size.height + LINES_AROUND
             cells = (size.width, height)
             trace, session = self.store.trace, self.store.session
-            known = KnownFacts(canvas.states, canvas.ranks)
+            verdict = self.app.main.query_one(Verdict).facts
+            said = None if verdict is None else verdict._replace(offer="")  # nobody presses a key in a file
+            known = KnownFacts(canvas.states, canvas.ranks, verdict=said)
             text = plain_picture(trace, session, cells, canvas.reader, known)
             text += "\n"
         try:

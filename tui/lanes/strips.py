@@ -232,33 +232,34 @@ class Verdict(Widget):
     class Pressed(Message):
         """The finding was clicked."""
 
-    _facts: VerdictFacts | None = None
+    facts: VerdictFacts | None = None
+    """What it says; None while files are read."""
 
     def count(self) -> None:
         """Say that it is being counted, what is not known already."""
-        self._say(self._facts or VerdictFacts())
+        self._say(self.facts or VerdictFacts())
 
     def know(self, spent: StateShares | None) -> None:
-        self._say((self._facts or VerdictFacts())._replace(spent=spent, is_counted=True))
+        self._say((self.facts or VerdictFacts())._replace(spent=spent, is_counted=True))
 
     def judge(self, leading: Leading | None) -> None:
-        self._say((self._facts or VerdictFacts())._replace(leading=leading, is_judged=True))
+        self._say((self.facts or VerdictFacts())._replace(leading=leading, is_judged=True))
 
     def offer(self, text: str) -> None:
         """Say what a key does with the finding, if anything."""
-        if self._facts is not None:
-            self._say(self._facts._replace(offer=text))
+        if self.facts is not None:
+            self._say(self.facts._replace(offer=text))
 
     def _say(self, facts: VerdictFacts) -> None:
-        if facts != self._facts:
-            self._facts = facts
+        if facts != self.facts:
+            self.facts = facts
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
         look, height = look_of(self), self.size.height
-        if self._facts is None or y >= MAX_STRIP:
+        if self.facts is None or y >= MAX_STRIP:
             return Strip.blank(self.size.width, look.palette.blank)
-        return Strip(verdict_lines(self._facts, min(height, MAX_STRIP), look)[y], self.size.width)
+        return Strip(verdict_lines(self.facts, min(height, MAX_STRIP), look)[y], self.size.width)
 
     def on_click(self, event: events.Click) -> None:
         if event.y == self.size.height - 1:
