@@ -68,17 +68,26 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-MAX_OPEN = 200
-"""Files that a tester may hold open from one test to the next: most systems allow a process 1,024."""
+MAX_OPEN = 100
+"""Files that tests may leave open until garbage is looked for: most systems allow a process 1,024."""
+
+
+@pytest.fixture(scope="session")
+def _open_files() -> list[int]:
+    """How many files were open when garbage was looked for last: those of traces that many tests share."""
+    return [0]
 
 
 @pytest.fixture(autouse=True)
-def _few_open_files() -> Iterator[None]:
-    """Close the files of traces that nobody looks at any more, before there are too many of them."""
+def _few_open_files(_open_files: list[int]) -> Iterator[None]:
+    """Close the files of traces that nobody looks at any more, before there are too many of them. It takes as
+    long as many tests, so it is done once they are MAX_OPEN more than the last time.
+    """
     yield
     with suppress(OSError):  # where there is no such list
-        if len(os.listdir("/proc/self/fd")) > MAX_OPEN:
+        if len(os.listdir("/proc/self/fd")) > _open_files[0] + MAX_OPEN:
             gc.collect()
+            _open_files[0] = len(os.listdir("/proc/self/fd"))
 
 
 @pytest.fixture(scope="session")
