@@ -70,7 +70,7 @@ OF_OUR_OWN = {
     *("core/tables/device/efficiency.py", "core/tables/device/peaks.py", "core/tables/doctor/recount.py"),
     # a ValueError is foreseen right there, and costs one value
     *("core/index/lanes.py", "core/query/views.py", "core/read/envelope.py", "core/read/perfetto_values.py"),
-    "tui/text/summary.py",
+    *("tui/text/summary.py", "tui/device_facts.py"),
     *("core/tables/peers/messages.py", "core/tables/host/op_sums.py", "core/export/summary_file.py"),
     "core/base/numbers.py",
 }

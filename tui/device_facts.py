@@ -35,6 +35,7 @@ from .draw.states import DrawnStates, LaneGaps
 from .draw.verdict import StateShares, VerdictFacts
 
 NAME = "device-facts"
+OWN_CODE = ("device_facts", "device_shares")
 FORM = 1
 """Raised whenever the file is written in another way, or says something else."""
 MAX_BYTES = 8 << 20
@@ -101,9 +102,13 @@ def keep_facts(trace: Trace, clocks: Clocks, facts: DeviceFacts) -> None:
 
 def _file(trace: Trace, clocks: Clocks) -> Path | None:
     """Return where it is stored: what this package's own code counts is stale with that, too."""
-    folder = os.path.dirname(__file__)
-    own = [os.stat(os.path.join(folder, f"{name}.py")) for name in ("device_facts", "device_shares")]
-    stamps = [(each.st_size, each.st_mtime_ns) for each in own]
+    stamps = []
+    with suppress(OSError):  # a package in an archive
+        folder = os.path.dirname(__file__)
+        for name in sorted(os.listdir(folder)):
+            if name.partition(".")[0] in OWN_CODE:  # the source, or what was compiled of it
+                own = os.stat(os.path.join(folder, name))
+                stamps.append((own.st_size, own.st_mtime_ns))
     path = None if trace.answers is not None else usual_cache_file(trace, clocks, NAME, FORM, stamps)
     return None if path is None else path.with_suffix(".bin")
 

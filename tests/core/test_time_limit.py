@@ -294,7 +294,7 @@ FLOATS = {
 }
 """Who adds up floats."""
 PIECES = {
-    ("core/tables/device/device_state.py", "at"),  # of a device's time, each moment once
+    ("core/tables/device/states.py", "at"),  # of a device's time, each moment once
     ("core/tables/device/idle.py", "at"),  # likewise
     ("core/tables/host/op_events.py", "at"),  # counts
     ("core/tables/findings/judge.py", "sum"),  # a few claims, as Python integers

@@ -36,8 +36,10 @@ RANK1 = (
     "compiled.json",
 )
 FOLDERS = ("DIR", "traces", "ranks", "run", "demo")
-ELSEWHERE = re.compile(r"://|--cluster|/scratch|/tmp/|tracelane-demo|--watch|<|\$\(|ncclDevKernel")
-"""Examples about other machines, those that shells put together, and those of a GPU."""
+ELSEWHERE = re.compile(
+    r"://|--cluster|/scratch|/tmp/|tracelane-demo|--watch|<|\$\(|ncclDevKernel|column cycles"
+)
+"""Examples about other machines, those that shells put together, and those of a GPU or an AIU."""
 VERDICTS = {"check", "diff", "doctor"}
 """Commands that end with 1 where something is worse."""
 

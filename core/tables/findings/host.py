@@ -356,7 +356,7 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     helps="Profile again with the work inside what is profiled; let the profiler write its file to the end.",
     kind="headline",
 )
-def no_events(facts: SourceFacts, _limits: Limits) -> Outcome:
+def without_events(facts: SourceFacts, _limits: Limits) -> Outcome:
     if holds_events(facts.index):
         return None
     text = "nothing in the file has a time"
