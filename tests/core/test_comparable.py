@@ -187,17 +187,21 @@ def test_a_loss_of_a_sample_is_no_gain(
     check_all(*read_json(path), tmp_path, capsys, damages)
 
 
+OF_THE_CORPUS = [path for path in files(*REAL) if path not in SAMPLES and ".averages." not in path.name]
+
+
 @pytest.mark.slow
-@for_files("path", [path for path in files(*REAL) if path not in SAMPLES and ".averages." not in path.name])
+@for_files("path", OF_THE_CORPUS)
 def test_a_loss_of_a_real_trace_is_no_gain(path: Path, tmp_path: Path, capsys: Capture) -> None:
-    """The same of the traces of the corpus that can be read whole."""
+    """The same of the traces of the corpus that can be read whole; pairs of losses take turns."""
+    pairs = [*combinations(DAMAGES, 2)]
     try:
         events, more = read_json(path)
     except (ValueError, UnicodeDecodeError):
         pytest.skip("no valid JSON: what is damaged already is not damaged again")
     if not any(is_work(one) or one.get("cat") == "cpu_op" for one in events):
         pytest.skip("nothing that a gate holds")
-    check_all(events, more, tmp_path, capsys)
+    check_all(events, more, tmp_path, capsys, pairs[OF_THE_CORPUS.index(path) % len(pairs)])
 
 
 def summaries_of(folder: Path, **texts: str) -> list[str]:

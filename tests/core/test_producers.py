@@ -311,7 +311,7 @@ def test_devices_without_categories(path: Path, tmp_path: Path, corpus_cache: Pa
         as_named = [device.label for device in devices(open_trace(file(path), index_dir=corpus_cache))]
     except (ValueError, TracelaneError) as error:  # files that are no traces are other tests' matter
         pytest.skip(str(error))
-    elements = events["traceEvents"] if isinstance(events, dict) else events
+    elements = events.get("traceEvents") if isinstance(events, dict) else events
     for event in elements if isinstance(elements, list) else ():
         if isinstance(event, dict):
             event.pop("cat", None)
@@ -410,7 +410,7 @@ def test_the_summary_of_a_producer_agrees(tmp_path: Path) -> None:
     trace = open_trace(path, index_dir=tmp_path)
     lanes = {lane.title: lane for lane in trace.lanes if lane.process.name == "Overlap Analysis"}
     events = json.loads(path.read_bytes())
-    elements = events["traceEvents"] if isinstance(events, dict) else events
+    elements = events.get("traceEvents") if isinstance(events, dict) else events
     stated: dict[str, float] = {}
     (pid,) = {plain(lane.process.pid) for lane in lanes.values()}
     for one in elements:

@@ -218,7 +218,7 @@ def test_only_what_takes_longer_beyond_the_noise_is_a_loss(
     (finding,) = pair.answers.findings().findings
     assert all(word in finding.text for word in words), finding.text
     assert finding.claimed_ns == pytest.approx(claimed_us * 1000, rel=0.01)
-    assert finding.kind == ("loss" if claimed_us else "note")
+    assert finding.kind == ("loss" if claimed_us else "headline")
     sides = [summarise(Scope(run, clocks=run.clocks), name) for run, name in ((pair.a, "A"), (pair.b, "B"))]
     change = difference(sides[:1], sides[1]).metrics["step.length.mean"].change or 0
     assert change * 6 == pytest.approx(int(pair.common_steps().deltas.sum()), abs=60)

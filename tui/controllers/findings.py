@@ -16,7 +16,7 @@ from tracelane.core.tables.worker import findings_by_worker
 
 from ..actions import view
 from ..draw.things import Thing, gap_thing_at
-from ..draw.verdict import LISTS_KERNELS
+from ..draw.verdict import LEADS_ON, LISTS_KERNELS
 from ..lanes.strips import Verdict
 from ..panels.findings import FindingsPane
 from ..panels.findings import banner as banner_text
@@ -70,8 +70,8 @@ class FindingsController(Controller):
     def _first(self) -> Finding | None:
         findings = self._by_range.get(self._whole)
         leading = findings.leading if findings is not None else None
-        # A headline is about the whole: no place shows it, and its figures need the room of an offer.
-        is_shown = leading is not None and (leading.kind != "headline" or leading.rule == LISTS_KERNELS)
+        # Other headlines' figures need the room of an offer.
+        is_shown = leading is not None and (leading.kind != "headline" or leading.rule in LEADS_ON)
         return leading if is_shown else None
 
     def show_first(self) -> None:

@@ -41,6 +41,8 @@ OFFER_CELLS = 19
 MIN_SHARE = 0.005
 LISTS_KERNELS = "device-bound"
 """The rule whose finding is about all kernels: not a place is shown, but their table."""
+LEADS_ON = frozenset({LISTS_KERNELS, "against"})
+"""Rules whose headlines lead on to something; others are about the whole, and no place shows that."""
 
 
 class StateShares(NamedTuple):
@@ -145,7 +147,7 @@ def finding_line(finding: Leading | None, offer: str, look: LineContext) -> list
     if finding is None:
         return [Segment(fit(" Nothing stands out", width), palette.dim)]
     tail = f"  {offer}" if offer else ""
-    is_offered = finding.has_places and (finding.kind != "headline" or finding.rule == LISTS_KERNELS)
+    is_offered = finding.has_places and (finding.kind != "headline" or finding.rule in LEADS_ON)
     kept_free = OFFER_CELLS if is_offered else 0
     texts = sentences(finding)
     for room in (width - max(kept_free, cell_len(tail)), width):

@@ -83,7 +83,7 @@ class PairAnswers(JudgedAnswers):
             evidence=tuple(_evidence(steps, at) for at in most),
             claimed_ns=max(0, total),
             share=max(0, total) / max(1, of_a),
-            kind="loss" if total > 0 else "note",
+            kind="loss" if total > 0 else "headline",
             threshold="two runs are shown together",
             origin="the length of the steps that both runs have",
             helps="`tracelane diff A B` says which metrics, kernels and ops changed",
