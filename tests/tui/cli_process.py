@@ -11,6 +11,7 @@ import time
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.tui.slow_line import fork_on_terminal
 from tests.tui.terminal_screen import TerminalScreen
@@ -39,9 +40,12 @@ def tracelane(
 
 
 def tracelane_here(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in this process: as `tracelane` does, where nothing depends on the process."""
+    """Run the command line in this process: as `tracelane` does, where nothing depends on the process. A
+    picture waits until all is counted, however much else the machine does.
+    """
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
-    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+    patient = patch("tracelane.tui.cli.view.MAX_WAIT_S", PATIENCE_S)
+    with patient, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
         code = main(list(arguments))
     texts = []
     for stream in streams:
