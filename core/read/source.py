@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..native.library import native_library
+from .deflated import ResumedReader, other_members
 from .inflate import (
     PREFIX,
     Openable,
@@ -33,7 +34,7 @@ from .inflate import (
     utf16_reader,
 )
 from .local_file import LocalFile
-from .packed import IN, TAR, ResumedReader, is_skippable, open_packed, other_members
+from .packed import IN, TAR, is_skippable, open_packed
 from .problem import SOUND, Problem
 from .tar import TarReader, is_tar
 from .urls import is_url, shown_url

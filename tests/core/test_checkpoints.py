@@ -20,7 +20,7 @@ from tracelane.core.index.blockstore import SLOW, block_bytes, needs_block_store
 from tracelane.core.index.store import Index
 from tracelane.core.native.library import NativeLibrary, native_library
 from tracelane.core.query.views import SliceId
-from tracelane.core.read import packed, source
+from tracelane.core.read import deflated, source
 from tracelane.core.read.batch_store import StoreFile
 from tracelane.core.read.checkpoints import CheckpointLog, unpacked_window
 from tracelane.core.read.inflate_native import Checkpoint, InflateError
@@ -192,7 +192,7 @@ def test_without_the_native_core_there_is_a_block_store(
 ) -> None:
     """An index made so has no checkpoints, and one that has some is used without them."""
     with_core = opened(tmp_path, gzip.compress(TEXT), "with.json.gz")
-    for room in (packed, source):
+    for room in (deflated, source):
         monkeypatch.setattr(room, "native_library", lambda: NativeLibrary(None, "not compiled"))
     without = opened(tmp_path, gzip.compress(TEXT), "without.json.gz")
     assert without.indexes[0].length("checkpoints.text") == 0

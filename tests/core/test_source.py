@@ -23,8 +23,9 @@ from tests.forms import zipped
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.read import inflate
 from tracelane.core.read import source as room
+from tracelane.core.read.deflated import GzipReader
 from tracelane.core.read.inflate import RawReader, deflate_library
-from tracelane.core.read.packed import GzipReader, open_packed
+from tracelane.core.read.packed import open_packed
 from tracelane.core.read.problem import CORRUPT, DAMAGED
 from tracelane.core.read.source import SPOOL_PREFIX, open_source
 from tracelane.core.trace import open_trace

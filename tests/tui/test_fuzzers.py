@@ -14,7 +14,7 @@ from tests.fuzz.input_files import fuzz_files
 from tests.fuzz.invariants import fuzz_invariants
 from tests.fuzz.viewer_keys import MAX_GROWTH_MIB, endure
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.read.packed import GzipReader
+from tracelane.core.read.deflated import GzipReader
 
 
 @pytest.mark.slow
