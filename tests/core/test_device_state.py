@@ -182,6 +182,8 @@ def test_dlrms_ranks_wait(corpus_cache: Path) -> None:
     trace = opened(DLRM, corpus_cache)
     states = device_states(scope_of(trace))
     assert [one.ns["collective_waiting"] // US for one in states] == [2313, 7852, 32, 6293]
+    waited = sum(kernels(scope_of(trace)).numbers("waited_ns").tolist())
+    assert waited == sum(one.waits.length for one in states)
     assert all(one.ns["collective_unsplit"] and not one.ns["collective_moving"] for one in states)
 
 

@@ -414,10 +414,12 @@ def test_receiving_waits_until_the_peer_has_sent(tmp_path: Path) -> None:
     table = {row["name"]: row for row in kernels(Scope(trace), arguments=["bytes", "peer"]).rows()}
     sent, received = (table[event["name"]] for event in (send[0], receive[0]))
     assert sent["arg:bytes"] == 4096 and sent["arg:peer"] is None and received["arg:peer"] == 3
+    assert received["waited_ns"] == pytest.approx(60_000, abs=100) and sent["waited_ns"] == 0
     for event in receive:
         event.pop("attr", None)
-    (plain,) = device_states(Scope(opened(tmp_path / "plain", job_stamps(receive, send))))
-    assert plain.ns["collective_waiting"] == 0
+    without = Scope(opened(tmp_path / "plain", job_stamps(receive, send)))
+    (plain,) = device_states(without)
+    assert plain.ns["collective_waiting"] == 0 and "waited_ns" not in kernels(without).data
 
 
 def test_power_is_a_lane(tmp_path: Path) -> None:

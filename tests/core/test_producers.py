@@ -190,6 +190,8 @@ def test_lanes_of_a_producer(known: Known, tmp_path: Path) -> None:
     }
     steps = find_steps(trace, 0)
     assert (0 if steps is None else len(steps)) == known.steps
+    waits = table.data["waited_ns"].sum() if "waited_ns" in table.data else 0
+    assert waits == known.states.get("collective_waiting", 0) * 1_000_000
     (state,) = device_states(scope)
     assert {
         name: ns for name, ns in state.ns.items() if ns and (name != "idle" or "idle" in known.states)

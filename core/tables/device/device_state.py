@@ -180,27 +180,33 @@ def peers_of(scope: Scope) -> Peers | None:
 
 
 def waited_of(work: Frame) -> I64:
-    """Return for how many ns of each row of device work its rank waits for another in a collective; 0 where
-    that is not known, as without other ranks.
+    """Return for how many ns of each row of device work its device waits for a peer, as `device_states` has
+    it; 0 where that is not known.
     """
-    peers = None
-    if work.is_type("communication").any():
-        peers = peers_of(replace(work.scope, range=None, where=None, lanes=None, work=None))
-    if peers is None:
+    if not work.is_type("communication").any():
         return np.zeros(len(work), np.int64)
+    peers = peers_of(replace(work.scope, range=None, where=None, lanes=None, work=None))
+    window = int(work.start.min()), int((work.start + work.dur).max())
 
-    def of_source(part: Frame) -> I64:
-        positions, starts, ends, _, _ = peers.of(part.source_number, part.index)
-        order = np.argsort(positions)
-        at = np.searchsorted(positions, part.position, sorter=order)
-        at = order[np.minimum(at, len(order) - 1)] if len(order) else np.zeros(len(part), np.int64)
-        if not len(order):
-            return at
-        waits = np.minimum(ends[at], part.start + part.dur) - np.maximum(starts[at], part.start)
-        result: I64 = np.where(positions[at] == part.position, np.maximum(waits, 0), 0)
-        return result
+    def of_device(part: Frame) -> I64:
+        waited, own = np.zeros(len(part), np.int64), np.flatnonzero(part.is_type("communication"))
+        collectives = part[own]
+        if not len(own):
+            return waited
+        starts, ends = collectives.start, collectives.start + collectives.dur
+        recorded = _recorded_waits(part, collectives, window)
+        waited[own] = recorded.before(ends) - recorded.before(starts)
+        if peers is not None:
+            positions, begins, lasts, _, _ = peers.of(part.source_number, part.index)
+            order = np.argsort(positions)
+            at = np.searchsorted(positions, collectives.position, sorter=order)
+            is_there = np.append(positions[order], NONE)[at] == collectives.position
+            rows, at = own[is_there], order[at[is_there]]
+            of_peers = np.minimum(lasts[at], ends[is_there]) - np.maximum(begins[at], starts[is_there])
+            waited[rows] = np.maximum(waited[rows], of_peers)
+        return waited
 
-    waited: I64 = work.from_parts(of_source)
+    waited: I64 = work.from_parts(of_device, "device_row")
     return waited
 
 
@@ -210,13 +216,9 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
     waiting, moving, unsplit = EMPTY, EMPTY, work.union(is_collective)
     if peers is not None and len(collectives):
         waiting, moving, unsplit = _split(collectives, *peers.of(work.source_number, work.index))
-    if is_flex(work.index) and len(received := _receiving(collectives)):
-        waiting = waiting.union(received)
-        moving, unsplit = moving.without(received), unsplit.without(received)
-    if len(waited := _waited(work, window)):
-        waited = waited.intersection(collectives.union()) if len(collectives) else waited
-        waiting = waiting.union(waited)
-        moving, unsplit = moving.without(waited), unsplit.without(waited)
+    if len(recorded := _recorded_waits(work, collectives, window)):
+        waiting = waiting.union(recorded)
+        moving, unsplit = moving.without(recorded), unsplit.without(recorded)
     computing, copying = (work.union(work.is_type(name)) for name in ("compute", "memory"))
     layers = computing, moving, unsplit, copying, _preparing(work), waiting
     edges, states = flattened(layers, window)
@@ -226,7 +228,14 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
     return DeviceState(work.first_device, edges, states, causes, longest, clipped)
 
 
-def _waited(work: Frame, window: tuple[int, int]) -> Intervals:
+def _recorded_waits(work: Frame, collectives: Frame, window: tuple[int, int]) -> Intervals:
+    """Return when a device waits for a peer by what its own file says: by stamps, or by tasks that wait."""
+    received = _receiving(collectives) if is_flex(work.index) else EMPTY
+    tasks = _waiting_tasks(work, window)
+    return received.union(tasks.intersection(collectives.union()) if len(collectives) else tasks)
+
+
+def _waiting_tasks(work: Frame, window: tuple[int, int]) -> Intervals:
     """Return when tasks of a device that their producer calls waits lie on its lanes."""
     names = waits(work.index)
     if not len(names):
@@ -239,7 +248,7 @@ def _waited(work: Frame, window: tuple[int, int]) -> Intervals:
 
 
 def _preparing(work: Frame) -> Intervals:
-    """Return when a device prepares work, several pieces at once once; empty where its file has gone."""
+    """Return when a device prepares work, whether one piece or several; empty where its file has gone."""
     device = work.first_device.device
     positions = np.empty(0, np.int64)
     with suppress(UnreadableError):
