@@ -6,9 +6,10 @@ import atexit
 import gc
 import os
 import re
+import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,8 +29,10 @@ settings.load_profile("same")
 
 
 IN_MEMORY = Path("/dev/shm")
-MIN_ROOM = 6 << 30
-"""Bytes: what tests write is a third of it."""
+MIN_ROOM = 8 << 30
+"""Bytes: tests write up to five gigabytes."""
+OF_TESTS = "tests-of-"
+"""How the folder there is called, before the number of the process that made it."""
 
 
 def pytest_configure() -> None:
@@ -41,8 +44,25 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if "TMPDIR" not in os.environ and _has_room_in_memory():
-        os.environ["TMPDIR"] = str(IN_MEMORY)
+        _remove_memory_of(lambda pid: not Path(f"/proc/{pid}").exists())
+        folder = IN_MEMORY / f"{OF_TESTS}{os.getpid()}"
+        folder.mkdir(mode=0o700)
+        os.environ["TMPDIR"] = str(folder)
         tempfile.tempdir = None  # it is looked for again
+
+
+def pytest_unconfigure() -> None:
+    """Give the memory back, whatever failed."""
+    _remove_memory_of(lambda pid: pid == os.getpid())
+
+
+def _remove_memory_of(is_one: Callable[[int], bool]) -> None:
+    """Remove the folders in memory of some processes that ran tests."""
+    with suppress(OSError):
+        for folder in IN_MEMORY.glob(f"{OF_TESTS}*"):
+            pid = folder.name.removeprefix(OF_TESTS)
+            if pid.isdecimal() and is_one(int(pid)):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_room_in_memory() -> bool:

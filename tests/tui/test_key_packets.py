@@ -6,12 +6,14 @@ import asyncio
 import os
 import pty
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from textual import events
 from textual.message import Message
 
+from tests import waiting
 from tests.tui.driver import open_viewer, wait_until, wait_until_idle
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.small_file import small_file
@@ -21,6 +23,7 @@ from tracelane.tui.config import Config
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.textual_inside import KeyParser, OpenDriver
 
+READ = os.read
 ANSWER = "\x1b[12;34R"
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 
@@ -147,20 +150,32 @@ class Recorded(OpenDriver):
         self.heard.append(said(message))
 
 
-def test_bytes_that_are_no_text_end_nothing() -> None:
-    """Bytes that are no text come in as a key like others; where the terminal is gone no more is read."""
+def test_bytes_that_are_no_text_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that are no text come in as keys like others. Where the terminal is gone that is read once, and
+    the thread waits for the end.
+    """
     terminal, keyboard = pty.openpty()
+    ends: list[int] = []
+
+    def read(descriptor: int, size: int) -> bytes:
+        data = b""
+        with suppress(OSError):  # which it is depends on the system
+            data = READ(descriptor, size)
+        ends.extend([descriptor] * (not data))
+        return data
+
+    monkeypatch.setattr("tracelane.tui.textual_inside.os.read", read)
     driver = Recorded(keyboard)
     reading = threading.Thread(target=driver.run_input_thread)
     reading.start()
     try:
         os.write(terminal, b"a\xff\xfeb\n")
-        while driver.heard[-2:] != ["b", "ctrl+j"]:
-            assert reading.is_alive()
+        waiting.wait_until(lambda: driver.heard[-2:] == ["b", "ctrl+j"], "the keys")
         os.close(terminal)
+        waiting.wait_until(lambda: bool(ends), "the end of the terminal")
         assert reading.is_alive()
     finally:
         driver.exit_event.set()
         reading.join()
         os.close(keyboard)
-    assert driver.heard[0] == "a"
+    assert driver.heard[0] == "a" and ends == [keyboard]
