@@ -9,18 +9,18 @@ FORMAT = 17
 3: values of counters that are numbers in quotes are samples.
 4: promoted arguments and the read report are called so.
 6: each lane has a role.
-8: empty objects are counted, lanes without categories may be a device's.
 7: no time lies beyond units.TIME_LIMIT, so that no difference of two overflows.
+8: empty objects are counted, lanes without categories may be a device's.
 9: no overviews of rows, which nobody read; the span has clamped times as they are drawn.
 10: the streams of processes that XLA names "/device:GPU:0" are a device's.
 11: work stands below the annotations of its device's lane.
-17: deflated text is inflated from checkpoints on.
-15: arrows of 2 lie on the thread "2" where only that has slices.
-14: lanes that repeat others have a role of their own, known producers say what theirs are.
-17: streams of TensorFlow's timeline are derived, all of them together are a device.
-16: lanes that repeat others are derived, whoever wrote them; without categories arguments tell devices.
-13: times may count from an origin.
 12: values that are no JSON cost no event, flows have a second version, what is packed knows its damage.
+13: times may count from an origin.
+14: lanes that repeat others have a role of their own, known producers say what theirs are.
+15: arrows of 2 lie on the thread "2" where only that has slices.
+16: lanes that repeat others are derived, whoever wrote them; without categories arguments tell devices.
+17: deflated text is inflated from checkpoints on; streams of TensorFlow's timeline are derived, all of them
+together are a device.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

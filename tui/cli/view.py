@@ -91,10 +91,11 @@ def run_view(
         options.log_options  # noqa: B018 - wrong ones are said before reading
     check_there((*options.traces, *options.logs, *(path for path in (against, marks) if path)))
     preparation = Preparation(ViewOptions(part, span, baseline, _parsed(search)), marks, fresh)
+    is_whole = not (preparation.view_options.are_given or options.logs or against is not None)
     if as_text:
         if is_store_path(options.traces[0]):
             raise UsageError("--text is for traces: a capture store has `tracelane findings`")
-        if preparation.view_options.are_given or options.logs or against is not None:
+        if not is_whole:
             raise UsageError("--text is about a whole trace: `tracelane findings` takes a part of one")
         _print_words(options.read(options.index_options._replace(force=options.force)))
         return
@@ -105,8 +106,7 @@ def run_view(
         if isinstance(opened, Gathering) or (can_draw() and take_keyboard()):
             viewing.show(opened, host)
             return
-    is_plain = not (preparation.view_options.are_given or options.logs or against is not None)
-    if sys.stdout.isatty() and not can_draw() and is_plain and opened.answers is None:
+    if sys.stdout.isatty() and not can_draw() and is_whole and opened.answers is None:
         _print_words(opened)
         return
     _print(_with_logs(opened, options), preparation.view_options, width, height)

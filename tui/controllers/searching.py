@@ -266,6 +266,7 @@ class SearchController(Controller):
                     hits = progress.hits if left is None else progress.hits.within(left)
                     width = look_of(self.app.main.query_one(Minimap)).area
                     hit_cells(hits, overview_of(trace, session, width).edges)
+                    _ = hits.summed  # counted here, not while keys wait
                 if cancelled():
                     raise Cancelled
                 share = (progress.share + number) / len(texts)
