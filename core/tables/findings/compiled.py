@@ -208,10 +208,10 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     recorded = merge(rows.starts, rows.ends).clipped(*facts.span).length
     whole = sum(ns for ns, _ in parts) or recorded
     text = f"Compilation takes {about_ns(whole)}{phase_text}"
-    if about_ns(whole) != about_ns(
-        recorded
-    ):  # threads at once count each, and the time before the first step
-        text += f"; {about_ns(recorded)} of the time looked at"
+    # The sum of the phases has threads at once each, and what lies before the first step.
+    looked_at = about_ns(recorded)
+    if about_ns(whole) != looked_at:
+        text += f"; {looked_at} of the time looked at"
     short = f"Compilation takes {about_ns(whole)}"
     short += f", most of it {max(parts)[1]} {about_ns(max(parts)[0])}" if parts else ""
     text += f"; {before}" if unrecorded.length else ""
