@@ -30,7 +30,7 @@ settings.load_profile("same")
 
 IN_MEMORY = Path("/dev/shm")
 MIN_ROOM = 8 << 30
-"""Bytes: tests write up to five gigabytes."""
+"""Bytes, four times what `make test` writes."""
 OF_TESTS = "tests-of-"
 """How the folder there is called, before the number of the process that made it."""
 
