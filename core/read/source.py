@@ -231,7 +231,7 @@ class Source:
                 return
         except OSError as error:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
-        raise UnreadableError(f"{self.path}: was written to while it was read: open it again")
+        raise _rewritten(self.path)
 
     @property
     def text_start(self) -> int:
@@ -247,6 +247,9 @@ class Source:
             reader.skip(self.mark)
         except OSError as error:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
+        except UnreadableError:
+            self.check_not_rewritten()
+            raise
         if self.encoding.startswith("utf-16"):
             return utf16_reader(reader, self.encoding)
         if self.encoding == PERFETTO:
@@ -361,7 +364,13 @@ def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> 
     if not status.st_size:
         raise UnreadableError(f"{name}: is empty")
     ends = _ends_of(file, status.st_size)
-    packing, encoding, mark = _forms_of(name, file, bytes(ends[0]))
+    try:
+        packing, encoding, mark = _forms_of(name, file, bytes(ends[0]))
+    except UnreadableError as error:
+        now = os.fstat(file.descriptor)
+        if (now.st_size, now.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
+            raise _rewritten(name) from error
+        raise
     fingerprint: Fingerprint = {"size": status.st_size}
     if digest:
         fingerprint["hash"] = digest
@@ -371,6 +380,10 @@ def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> 
     kind = "stdin" if digest else packing
     notes = _zip_notes(name, file) if packing == "zip" else ()
     return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, notes, _keep=keep)
+
+
+def _rewritten(name: str) -> UnreadableError:
+    return UnreadableError(f"{name}: was written to while it was read: open it again")
 
 
 def _zip_notes(name: str, file: LocalFile) -> tuple[str, ...]:

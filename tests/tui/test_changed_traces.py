@@ -53,10 +53,8 @@ PACKINGS: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
     ("json.zip", zip_of),
 )
 SAID = ("has changed since it was indexed", "the trace file", "was written to while", "no such file")
-LEFT_OUT = ("index", "history", "collect", "diff")
-"""Commands whose answer has the time that they took, that are given other files, or that open the file twice:
-each side is of one state.
-"""
+LEFT_OUT = ("index", "history")
+"""Commands whose answer has the time that they took, or that are given other files."""
 
 
 def traces() -> tuple[bytes, bytes]:
@@ -94,6 +92,11 @@ class Moment:
             change()
 
 
+def _contents(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
 Answer = tuple[int, str, dict[str, bytes]]
 """Exit code, output, files written."""
 
@@ -105,7 +108,9 @@ class Trial:
         ending, pack = PACKINGS[number % len(PACKINGS)]
         self.data, self.other = map(pack, traces())
         self.trace, self.out, self.index = folder / f"t.{ending}", folder / "out", folder / "index"
-        line = [word.format(trace=self.trace, summary=self.trace, out=self.out / "x") for word in words]
+        still = folder / f"still.{ending}"
+        still.write_bytes(self.other)
+        line = [word.format(trace=self.trace, still=still, out=self.out / "x") for word in words]
         self.line = [*line, "--index-dir", str(self.index)]
         self.moment = moment
         self.errors = ""
@@ -124,7 +129,7 @@ class Trial:
         with redirect_stdout(out), redirect_stderr(errors):
             code = main(self.line)
         self.errors = errors.getvalue()
-        return code, out.getvalue(), {path.name: path.read_bytes() for path in self.out.iterdir()}
+        return code, out.getvalue(), _contents(self.out)
 
     def problem(self, change: str, choose: random.Random, *, is_indexed: bool) -> str:
         """Return what is wrong with an answer of a file that changed, "" where nothing is."""
@@ -143,7 +148,11 @@ class Trial:
         return f"{code}: an answer of neither state: {errors[-200:]}"
 
 
-COMMANDS = [words for words in chain(*SHORT_FORMS.values()) if words[0] not in LEFT_OUT]
+COMMANDS = [
+    *(words for words in chain(*SHORT_FORMS.values()) if words[0] not in (*LEFT_OUT, "diff")),
+    ["diff", "{trace}", "{still}"],
+    ["diff", "{still}", "{trace}", "--json"],
+]
 WHEN = list(product(CHANGES, (True, False)))
 """Each change once the index is open, and while the file is read."""
 
