@@ -219,6 +219,10 @@ def _split_function(text: str) -> tuple[str, list[str]]:
     previous = ""
     for position, character in enumerate(text):
         inside = angle > 0
+        # No argument begins at the `<` of `operator<`, and none ends at the `>` of `->`. Of `a<b>::c<d>` a
+        # colon behind `>` begins the list anew. The first parenthesis outside of all others holds the
+        # parameters, and nothing behind it is part of the name: unless a `::` follows, as in
+        # `f(int)::{lambda()#1}`, where it only tells which f is meant.
         if character == "<" and not (angle == 0 and "".join(head[-8:]).endswith("operator")):
             if angle == 0 and round_ == 0:
                 arguments, current = [], []

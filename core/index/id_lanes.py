@@ -84,6 +84,9 @@ class AsyncEvents:
         end = self.events["start"][self._first[groups] + self._size[groups] - 1]
         ordinal = self.events["ordinal"][self._first[groups]]
         order = np.lexsort((ordinal, -end, begin))
+        # Groups of 0 to 10, 2 to 5, 6 to 9 and 11 to 12 go to the lanes 0, 1, 1 and 0: at 6 the second lane
+        # is free again, at 11 both are. Lanes that are taken lie in a heap by when they are free, the others
+        # in one by number, so that ten thousand groups cost ten thousand steps and not their square.
         busy: list[tuple[int, int]] = []
         free: list[int] = []
         lanes: list[list[int]] = []

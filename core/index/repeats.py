@@ -73,6 +73,9 @@ def _sampled(index: Index, lanes: AnyArray) -> tuple[I64, AnyArray]:
     rows, lane = rows[is_drawn], lane[is_drawn]
     begins, sizes = rows["first"].astype(np.int64), rows["count"].astype(np.int64)
     starts = index.column("slices.start")
+    # Which slices are looked at is read off their own start, not off their place in the lane: of a lane and
+    # of its copy, which may have some slices more, the same are looked at. Drawn by chance, one in a hundred
+    # of each, hardly any would be in both.
     below = np.uint64(min((1 << 64) - 1, (SAMPLE << 64) // max(1, int(sizes.sum()))))
     chosen, owners = [], []
     for begin, size, owner in zip(begins.tolist(), sizes.tolist(), lane.tolist()):

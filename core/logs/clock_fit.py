@@ -342,6 +342,9 @@ def _refined(peak: _Peak, interval: int) -> tuple[int, float, str]:
         lags = lags[np.abs(lags) <= SAME_CLOCK]
     r = exact(comparison.activity, comparison.busy, zone + lags, comparison.curve.window, interval)
     r = np.nan_to_num(r, nan=-1.0)
+    # A log of whole seconds fits about as well within most of a second, so the best lag of all is chance.
+    # Both clocks are usually one: a lag of 0 that is as good is taken. Else it is the middle of what is
+    # nearly the best, and half the width of what is as good is how far it may be off: "+3.200 s ± 0.4 s".
     best = float(r.max())
     plateau = lags[r >= best - SAME]
     if 0 in plateau:

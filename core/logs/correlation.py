@@ -102,6 +102,10 @@ def exact(activity: Activity, busy: Intervals, shifts: I64, window: tuple[int, i
     if window[1] - window[0] > longest:
         middle = (window[0] + window[1]) // 2
         window = (middle - longest // 2, middle + longest // 2)
+    # A sample each second, a window of 10 s and 200 shifts are a table of 200 lines and 13 columns: in each
+    # line the samples from the first that ends within the shifted window on, at most one more than fit at
+    # either end, of which those outside weigh nothing. It is worked off so many lines at a time as fill
+    # BLOCK.
     result = np.full(len(shifts), np.nan)
     number = int((window[1] - window[0]) // interval) + 3
     rows = max(1, BLOCK // number)

@@ -170,6 +170,9 @@ def attribute(
     ends = np.clip(np.asarray(ends_ns, np.int64), begin, end)
     keep = ends > starts
     names, starts, ends = np.asarray(names, np.int64)[keep], starts[keep], ends[keep]
+    # At 2 W slice A runs from 0 to 10 s and B from 4 to 10. Between the edges 0, 4 and 10 lie 8 and 12 J,
+    # shared by one slice and by two: 8 and 6 each. A has the sum of both, 14 J, B the second, 6 J. Sums up to
+    # each edge make that one difference a slice, however many edges it spans.
     edges = distinct(np.concatenate([np.array([begin, end], np.int64), starts, ends]))
     nanojoules, covered_ns = map(np.diff, energy(series, edges))
     opened = np.bincount(np.searchsorted(edges, starts), minlength=len(edges))

@@ -135,6 +135,10 @@ class Hits:
         return self._nearest(time, source, position, -1)
 
     def _nearest(self, time: int, source: int, position: int, direction: int) -> Hit | None:
+        # From (time 50, file 1, slice 7) on: what starts at 50 in file 0 stands before it, in file 2 behind
+        # it, and in file 1 that depends on the slice. So each hit has one neighbour on either side, and going
+        # on from it never comes back, however many start together. All that stand before are counted on the
+        # way: they give the hit its number.
         best: tuple[int, int, int] | None = None
         before = 0
         for number in range(len(self.indexes)):

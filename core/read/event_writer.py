@@ -375,6 +375,8 @@ def ns_from_text(text: str, digits: int = US_DIGITS) -> int | None:
     significant = written.lstrip("0")
     if not significant:
         return 0
+    # All digits are one integer, 12345.6785 is 123456785 and shift -4 + 3: a tenth of it in ns is 12345678.5,
+    # a tie, and 8 is even. A float holds 15 digits in any case, and times since 1970 in ns have 19.
     shift = whole_number(exponent or "0") - len(fraction or "") + digits
     if shift + len(significant) > LARGEST_EXPONENT + digits:
         return None

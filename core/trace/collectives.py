@@ -177,6 +177,9 @@ def _whole(index: Index, positions: I64, ends: I64) -> tuple[I64, I64]:
         tags[number] = -1 if match is None else tag_of.setdefault(match["tag"], len(tag_of))
     if not tag_of:
         return np.arange(len(positions), dtype=np.int64), ends
+    # AllReduce of 0 to 100 around Send, Recv, Send, Recv is one collective: its first step stands for it and
+    # reaches to the end of the last, and the slice around them is left out, or its time would count twice.
+    # Steps with nothing around them are told apart by `Restart`, those of two tags or processes always.
     starts = index.column("slices.start")[positions].astype(np.int64)
     tag = np.array([tags[number] for number in names.tolist()], np.int64)
     steps = np.flatnonzero(tag >= 0)

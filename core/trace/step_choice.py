@@ -378,6 +378,10 @@ def _judged(trace: Trace, source: int, candidates: Sequence[Candidate]) -> list[
     called, durations = called[order], index.duration(launches.kernels[known])[order]
     process = processes_of(index, launches.launch[known])[order]
     total = max(1, sum_of(durations))
+    # Kernels of 10, 30 and 60 ns are launched at 5, 120 and 190. A step of 100 to 200 owns the second and the
+    # third: sums of durations in the order of the calls are 0, 10, 40 and 100, and 100 - 10 of 100 is
+    # covered. So a step costs two searches, whatever it launches. Threads of other processes launch nothing
+    # for it.
     judged = []
     for one in candidates[:MAX_CANDIDATES]:
         owners = processes_of(index, one.positions)

@@ -92,6 +92,9 @@ def slice_runs(
         flags = fact.flags
         left_eighths, right_eighths = 0, 8
         if span.whole:
+            # In cells of 80 ns a slice of 90 to 250 begins an eighth into cell 1 and ends an eighth into cell
+            # 3: of the one an eighth stays free at the left, of the other an eighth is filled. What the
+            # picture cuts off has no edge there, and what lies in one cell fills it.
             flags |= WHOLE
             if fact.start < edges[0]:
                 flags |= OPEN_LEFT

@@ -242,6 +242,11 @@ class RuntimeCalls:
     ) -> tuple[Columns, Waits]:
         """Return what `sync_points` does: of work launched before a call, what ended in it last."""
         starts, ends = self.starts[calls], self.ends[calls]
+        # A call waits for the device from 10 to 30. Launched before it were A, which ended at 8, B, which
+        # ended at 25 on stream 1, and C, at 29 on stream 2. It waited for C: of what ended meanwhile that
+        # came last. For B if it names stream 1 or an event recorded behind B. Where no record says which
+        # stream is meant and the one supposed ended nothing meanwhile, all streams are looked at, and the
+        # wait is "inferred".
         best, at = np.full(len(calls), -1, np.int64), np.full(len(calls), NEVER)
         pairs: list[tuple[I64, I64]] = []
 

@@ -216,6 +216,9 @@ def _arrows(
         for number in distinct(ends[1][some]).tolist():
             mine = np.flatnonzero(ends[1][some] == number)
             active = threads[number].activity
+            # Thread 2 is busy from 80 to 120, and an arrow leads from a slice of thread 1 that ended at 70 to
+            # one that begins at 100, within that stretch: thread 2 may have waited for it until 80. Had the
+            # slice of thread 1 ended at 90, thread 2 would have been awake before, whatever woke it.
             pause = np.searchsorted(active.starts, begun[mine], "right") - 1
             fits = np.append(active.starts, NEVER)[pause] >= done[mine]
             mine, pause = mine[fits], pause[fits]
