@@ -39,6 +39,10 @@ GROUPS: dict[Group, frozenset[str]] = {
 
 MEMORY_RECORD = "[memory]"
 """The name of an instant that an allocator recorded."""
+BEFORE_RECORD, SEGMENT_RECORD, BLOCK_RECORD = "[before]", "[segment]", "[block]"
+"""The names of instants that stand for what a snapshot of PyTorch's memory has besides its history: memory in
+use that was allocated before it; segments, followed by their kind; their blocks, followed by their state.
+"""
 
 _GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
 

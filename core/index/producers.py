@@ -60,6 +60,8 @@ def _sign(
 XLA_DEVICE = r"/device:(?=GPU|TPU)"
 """What stands before a device and its number in XLA's names of processes."""
 HCCL = r"^(HCCL|Communication)$"
+SNAPSHOT_DEVICE = re.compile(r"^memory of device \d+$")
+"""What `core/read/snapshot.py` calls a device: the stacks on its streams are of allocations, no work."""
 HOST, DEVICE, DERIVED = LaneRole.HOST, LaneRole.DEVICE, LaneRole.DERIVED
 PRODUCERS = (
     Producer(
@@ -112,6 +114,11 @@ PRODUCERS = (
         re.compile(r"^CPU (HIP|HSA) API$"),
         (_sign(r"^COPY$", r"", DEVICE), _sign(r"^CPU (HIP|HSA) API$|^Markers and Ranges$", r"", HOST)),
         joined=re.compile(r"^COPY$"),
+    ),
+    Producer(
+        "PyTorch (memory snapshot)",
+        SNAPSHOT_DEVICE,
+        (_sign(SNAPSHOT_DEVICE.pattern, r"^(stream \d+|allocated before)$", DERIVED),),
     ),
 )
 """The known ones; a file is of the first of which it has a process."""

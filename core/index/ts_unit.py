@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.units import format_count
-from ..read.source import PERFETTO, Source
+from ..read.source import Source
 from .store import Index
 
 SLACK_NS = 10 * 365 * 86400 * 10**9
@@ -16,7 +16,7 @@ def looks_like_ns(index: Index, now_ns: int) -> bool:
     """Tell whether a file was read in µs and can only hold ns: read so it lies in the future, by whatever
     clock, as none counts from before 1970, and read as ns it does not. `now_ns`: since 1970.
     """
-    if index.ts_unit == "ns" or (isinstance(index.source, Source) and index.source.encoding == PERFETTO):
+    if index.ts_unit == "ns" or (isinstance(index.source, Source) and index.source.becomes_json):
         return False
     filled = index.lanes[(index.lanes["slices"] > 0) | (index.lanes["end"] > index.lanes["start"])]
     if not len(filled):

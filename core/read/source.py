@@ -112,13 +112,9 @@ _FOREIGN = (
 )
 _FOREIGN_BINARY = (
     (
-        re.compile(rb"\x80[\x02-\x05](?s:.)*?(?:segments|device_traces)"),
-        "is a snapshot of PyTorch's memory (_dump_snapshot): pytorch.org/memory_viz shows it; for a trace, "
-        "record with profile_memory=True",
-    ),
-    (
         re.compile(rb"\x80[\x02-\x05]"),
-        "is a Python pickle: pytorch.org/memory_viz shows those of torch.cuda.memory._dump_snapshot",
+        "is a Python pickle, but no snapshot of PyTorch's memory (torch.cuda.memory._dump_snapshot): of "
+        "pickles only these are read",
     ),
     (re.compile(rb"SQLite format 3\0(?s:.)*?rocpd_"), ROCPD),
     (re.compile(rb"SQLite format 3\0(?s:.)*?(?:CUPTI_ACTIVITY|StringIds)"), f"is an export of {NSIGHT}"),
@@ -134,7 +130,10 @@ _FOREIGN_BINARY = (
         XPLANE,
     ),
 )
-PERFETTO = "perfetto"
+PERFETTO, SNAPSHOT = "perfetto", "snapshot"
+OWN_FORMS = (PERFETTO, SNAPSHOT)
+"""Encodings of what becomes JSON here: packets of Perfetto, a snapshot of PyTorch's memory."""
+_SNAPSHOT = re.compile(rb"\x80[\x02-\x05](?s:.)*?(?:segments|device_traces)")
 _PERFETTO = re.compile(
     rb"\n[\x80-\xff]{0,4}[\0-\x7f](?:[\n\x18\x2a\x32\x40\x50\x5a\x68]|[\xe2\xfa\x9a][\x03\x04])"
 )
@@ -162,7 +161,7 @@ class Source:
     file: LocalFile | RemoteFile = field(compare=False)  # at the path or URL, or the spool of a pipe
     kind: str  # "plain", "gzip", "zip", "zstd", "xz", "bzip2", "tar", "tar in gzip" and its like, "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
-    encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO, PREFIX + NAME: becomes JSON
+    encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; one of OWN_FORMS, PREFIX + NAME
     size: int  # bytes on disk
     fingerprint: Fingerprint
     mark: int = 0  # bytes of the byte order mark
@@ -195,6 +194,11 @@ class Source:
     def seekable(self) -> bool:
         """Whether byte ranges of the text can be read directly from the file."""
         return self.packing == "plain" and self.encoding.startswith("utf-8") and self.file.has_ranges
+
+    @property
+    def becomes_json(self) -> bool:
+        """Whether the file is no JSON: what is read is made of it."""
+        return self.encoding in OWN_FORMS or self.encoding.startswith(PREFIX)
 
     @property
     def has_checkpoints(self) -> bool:
@@ -256,6 +260,10 @@ class Source:
             from .perfetto import perfetto_reader
 
             return perfetto_reader(reader)
+        if self.encoding == SNAPSHOT:
+            from .snapshot import snapshot_reader
+
+            return snapshot_reader(reader, self.path)
         if self.encoding.startswith(PREFIX):
             return added_reader(reader, self.encoding)
         return reader
@@ -326,7 +334,7 @@ def open_source(
     UnreadableError, with one clear line, for what is missing, empty, or plainly no trace.
     """
     source = _opened(str(path), spool_folder, progress, cancelled)
-    if ts_unit == "us" or source.encoding == PERFETTO or source.encoding.startswith(PREFIX):
+    if ts_unit == "us" or source.becomes_json:
         return source
     return replace(source, ts_unit=ts_unit, fingerprint={**source.fingerprint, "ts_unit": ts_unit})
 
@@ -487,6 +495,8 @@ def _own_encoding(name: str, text: bytes) -> str:
     is_json = text.lstrip()[:1] in (b"{", b"[")
     if not is_json and (encoding := added_encoding(name, text)):
         return encoding
+    if _SNAPSHOT.match(text):
+        return SNAPSHOT
     for pattern, message in _FOREIGN if is_json else (*_FOREIGN, *_FOREIGN_BINARY):
         if pattern.match(text):
             raise UnreadableError(f"{name}: {message}")

@@ -196,7 +196,6 @@ FOREIGN = {
         b'{"exporter":"x","$schema":"https://www.speedscope.app/file-format-schema.json"}',
         "speedscope",
     ),
-    "snapshot.pickle": (pickle.dumps({"segments": [], "device_traces": [[]]}), "memory_viz"),
     "other.pickle": (pickle.dumps([1, 2]), "pickle"),
     "trace.tar": (bytes(100) + b"0" * 157 + b"ustar\x0000", "tar archive that is damaged"),
     "trace.tar.gz": (gzip.compress(bytes(100) + b"0" * 157 + b"ustar\x0000"), "tar archive that is damaged"),

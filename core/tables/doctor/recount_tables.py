@@ -12,8 +12,7 @@ from typing import Any
 from ...base.errors import UsageError
 from ...base.units import count_of, format_bytes
 from ...index.store import Index
-from ...read.inflate import PREFIX
-from ...read.source import PERFETTO, Source
+from ...read.source import Source
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table, Tables, row_of_object
@@ -84,7 +83,7 @@ def sources_of(scope: Scope) -> list[tuple[Index, Source]]:
             why = "has no file that can be read"
         elif source.kind == "stdin":
             why = "standard input cannot be read twice: recount a file"
-        elif source.encoding == PERFETTO or source.encoding.startswith(PREFIX):
+        elif source.becomes_json:
             why = "is no JSON: ijson reads nothing else"
         if why or not isinstance(source, Source):
             raise UsageError(f"{Path(index.path).name}: {why}")

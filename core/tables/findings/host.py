@@ -324,7 +324,8 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     positions, names, lanes, own_ns = (np.concatenate(column) for column in zip(*chunks))
     trace = facts.scope.trace
     own_ns[np.isin(positions, trace.on_other_clock(facts.source))] = 0
-    own_ns[np.isin(lanes, [lane.index for lane in trace.lanes if lane.role is LaneRole.PROFILER])] = 0
+    counted_nowhere = LaneRole.PROFILER, LaneRole.DERIVED
+    own_ns[np.isin(lanes, [lane.index for lane in trace.lanes if lane.role in counted_nowhere])] = 0
     if not own_ns.any():
         return None
     groups = groups_alike((names, lanes), len(names))
