@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..base.errors import UnreadableError
 from ..native.library import native_library
 from .inflate import RAW_BLOCK, Openable, Piece, RawReader, deflate_library
-from .packed_reader import BROKEN, CUT_OFF, OTHER_DATA, WRONG_SUM, PackedReader
+from .packed_reader import BROKEN, CUT_OFF, FOLLOWED, WRONG_SUM, PackedReader
 from .problem import CORRUPT, CUT_SHORT, DAMAGED, SOUND, UNVERIFIED, Problem
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class GzipReader(DeflateReader):
             begin = raw.offset
         head = raw.take(10)
         if begin and not head.startswith(b"\x1f\x8b"):
-            self._end(OTHER_DATA, begin, doubt=SOUND)
+            self._end(FOLLOWED, begin, doubt=SOUND)
             return False
         if len(head) == 10 and (head[2] != DEFLATED or head[3] & 0xE0):
             self._end(BROKEN, begin, "the header of no gzip member")

@@ -13,7 +13,7 @@ from ..base.errors import UnreadableError
 from ..base.installed import install_hint
 from .deflated import GzipReader, zip_reader
 from .inflate import Openable, PlainReader, RawReader
-from .packed_reader import BROKEN, CUT_OFF, OTHER_DATA, WRONG_SUM, PackedReader
+from .packed_reader import BROKEN, CUT_OFF, FOLLOWED, WRONG_SUM, PackedReader
 from .problem import CUT_SHORT, SOUND
 from .tar import TarReader
 
@@ -96,7 +96,7 @@ class ZstdReader(PackedReader):
                 self._end(CUT_OFF, doubt=CUT_SHORT)
             return b""
         if magic != b"\x28\xb5\x2f\xfd":
-            self._end(OTHER_DATA, begin, doubt=SOUND)
+            self._end(FOLLOWED, begin, doubt=SOUND)
             return b""
         kind = raw.take(1)
         flags = kind[0] if kind else 0
@@ -176,7 +176,7 @@ class StreamReader(PackedReader):
         if not magic:
             self._ended = True
         elif magic != self._magic:
-            self._end(OTHER_DATA, begin, doubt=SOUND)
+            self._end(FOLLOWED, begin, doubt=SOUND)
         else:
             raw.data = magic + raw.data
             self._stream = self._new_stream()

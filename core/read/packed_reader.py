@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import IO
 
 from .inflate import RAW_BLOCK, Piece, RawReader
-from .problem import CORRUPT, DAMAGED, OTHER_TEXT, SOUND, UNVERIFIED, Problem
+from .problem import CORRUPT, DAMAGED, OTHER_DATA, SOUND, UNVERIFIED, Problem
 
 CUT_OFF = (
     "the compressed data is cut off at byte {:,} of the file: copy the file again; what came before was read"
@@ -16,7 +16,7 @@ WRONG_SUM = (
     "the compressed data is damaged at or before byte {:,} of the file (its checksum is another): "
     "copy the file again"
 )
-OTHER_DATA = "other data follows the compressed data from byte {:,} of the file on and is left out"
+FOLLOWED = "other data follows the compressed data from byte {:,} of the file on and is left out"
 
 
 class RawBytes:
@@ -110,7 +110,7 @@ class PackedReader(RawReader):
     def _end(self, words: str, offset: int | None = None, why: object = "", *, doubt: int = CORRUPT) -> None:
         """End here: what follows in the file cannot be had."""
         at = self._raw.offset if offset is None else offset
-        kind = OTHER_TEXT if doubt == SOUND else DAMAGED
+        kind = OTHER_DATA if doubt == SOUND else DAMAGED
         self.problems.append(Problem(kind, 1, at, words.format(at, why)))
         self.doubt = max(self.doubt, doubt)
         self._ended = True

@@ -32,9 +32,10 @@ NO_EVENTS = "no events"
 """The problem of sound JSON without an array of events."""
 
 
-OTHER_TEXT = "other text"
-"""The problem of text or data beside the events that is none of them: a log's line, what follows in a packed
-file."""
+OTHER_TEXT, OTHER_DATA = "other text", "other data"
+"""Problems of text beside the events that is none of them, such as a log's line, and of what a packed file
+holds beside its text; offsets of the latter count the bytes of the file.
+"""
 
 
 def has_no_event_array(problems: Iterable[Mapping[str, Any]]) -> bool:

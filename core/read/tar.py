@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..base.errors import UnreadableError
 from ..base.numbers import whole_number
 from .inflate import RAW_BLOCK, RawReader
-from .problem import CUT_SHORT, DAMAGED, OTHER_TEXT, Problem
+from .problem import CUT_SHORT, DAMAGED, OTHER_DATA, Problem
 
 BLOCK = 512
 MAX_HEADER = 1 << 20
@@ -117,7 +117,7 @@ class TarReader(RawReader):
                 own.append(self._problem(DAMAGED, BROKEN))
             others = [name for name in self._files.names if name != self._trace.name]
             if others:
-                own.append(Problem(OTHER_TEXT, self._files.count - 1, None, OTHERS.format(_list_of(others))))
+                own.append(Problem(OTHER_DATA, self._files.count - 1, None, OTHERS.format(_list_of(others))))
         self.problems = [*self._archive.problems, *own]
         self.doubt = max(self.doubt, self._archive.doubt)
 

@@ -4,10 +4,13 @@ counted as read.
 
 from __future__ import annotations
 
+import bz2
 import json
+import lzma
 import random
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.read.batch_store import BatchStore
 from tracelane.core.read.packed import open_packed
-from tracelane.core.read.problem import DAMAGED, OTHER_TEXT, UNVERIFIED
+from tracelane.core.read.problem import DAMAGED, OTHER_DATA, OTHER_TEXT, UNVERIFIED
 from tracelane.core.read.reader import ReadOptions, ReadResult, SourceReading
 from tracelane.core.read.source import open_source
 
@@ -29,7 +32,7 @@ EVENTS = [
     for i in range(900)
 ]
 TEXT = json.dumps({"traceEvents": EVENTS}, separators=(",", ":")).encode()
-SAYS = {DAMAGED, UNVERIFIED, OTHER_TEXT}
+SAYS = {DAMAGED, UNVERIFIED, OTHER_DATA}
 
 
 def read(path: Path, chunk_size: int = 1 << 24) -> ReadResult:
@@ -64,10 +67,26 @@ def test_what_a_tool_finds_damaged_is_said(name: str, tmp_path: Path) -> None:
             continue
         problems = [one for one in result.problems if one.kind in SAYS]
         assert problems or not error, (error, data)
-        offsets = [one.offset for one in problems if one.kind != OTHER_TEXT]
+        offsets = [one.offset for one in problems if one.kind != OTHER_DATA]
         assert all(offset is not None and 0 <= offset <= len(data) for offset in offsets)
         assert result.events <= len(EVENTS)
     assert refuted > (10 if kind == "tar" else 20)  # which has no checksum of its files
+
+
+@pytest.mark.parametrize(
+    ("kind", "pack"),
+    [PACKINGS["gzip"], PACKINGS["zstd, checksum"], ("xz", lzma.compress), ("bz2", bz2.compress)],
+    ids=["gzip", "zstd", "xz", "bzip2"],
+)
+def test_what_lies_within_and_behind_are_two(
+    kind: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """Text that is no event in a packed file, and data behind what is packed, are told each for itself."""
+    path = tmp_path / f"t.json.{kind}"
+    packed = pack(TEXT + b" the end")
+    path.write_bytes(packed + b"no packed data")
+    where = {one.kind: one.offset for one in read(path).problems}
+    assert where == {OTHER_TEXT: len(TEXT) + 1, OTHER_DATA: len(packed)}
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 
 from tests.packings import tar_of
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.read.problem import DAMAGED, OTHER_TEXT
+from tracelane.core.read.problem import DAMAGED, OTHER_DATA
 from tracelane.core.read.source import open_source
 from tracelane.core.read.tar import MAX_NAMED, TarReader
 from tracelane.tui.cli.main import main
@@ -85,7 +85,7 @@ def test_long_names(form: int, tmp_path: Path) -> None:
     """A name that stands before the header, in GNU's form or POSIX's, is the file's name."""
     path = tmp_path / "t.tar"
     path.write_bytes(archive_of(("notes", b"x"), (LONG, TEXT), ("more", b"y"), form=form))
-    assert text_of(path) == (TEXT, [OTHER_TEXT])
+    assert text_of(path) == (TEXT, [OTHER_DATA])
     path.write_bytes(archive_of((LONG, TEXT), ("b.json", TEXT), form=form))
     with pytest.raises(UnreadableError, match=f"holds {LONG}, b.json"):
         open_source(path)
@@ -97,7 +97,7 @@ def test_sizes_at_the_edges_of_blocks(size: int, tmp_path: Path) -> None:
     path = tmp_path / "t.tar"
     text = b"[" + b" " * (size - 1)
     path.write_bytes(archive_of(("a.txt", b"x" * 700), ("t.json", text), ("b.txt", b"y" * size)))
-    assert text_of(path) == (text, [OTHER_TEXT])
+    assert text_of(path) == (text, [OTHER_DATA])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -115,7 +115,7 @@ def test_other_files_are_passed_over_and_named(form: str, tmp_path: Path) -> Non
         reader = open_source(path).open()
         assert reader.read(1 << 20) == TEXT and reader.read(1) == b""
         (problem,) = reader.problems
-        assert (problem.kind, problem.count) == (OTHER_TEXT, 3)
+        assert (problem.kind, problem.count) == (OTHER_DATA, 3)
         assert problem.message.endswith(": run/README.md, run/._trace.json, run/smi.log")
         reader.close()
 

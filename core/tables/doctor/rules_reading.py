@@ -15,7 +15,7 @@ from ...index.store import Index
 from ...index.ts_unit import looks_like_ns
 from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
-from ...read.problem import DAMAGED, OTHER_TEXT, UNVERIFIED
+from ...read.problem import DAMAGED, OTHER_DATA, OTHER_TEXT, UNVERIFIED
 from ...trace.devices import devices, lane_categories
 from ..device.untrusted import MANY_OPEN, TROUBLES, capture_ends, damage, holds_events
 from ..rule_threshold import OWN, Limits
@@ -107,7 +107,7 @@ def no_events(recording: Recording, limits: Limits) -> Diagnosis | None:
     distorts="nothing: all events around it are read",
 )
 def other_text(recording: Recording, limits: Limits) -> Diagnosis | None:
-    evidence = _problems(recording, OTHER_TEXT)
+    evidence = tuple(one for kind in (OTHER_TEXT, OTHER_DATA) for one in _problems(recording, kind))
     return Diagnosis(len(evidence), "there is text that is no event", evidence)
 
 
