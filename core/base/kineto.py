@@ -85,9 +85,9 @@ def vendor_of(category: str) -> str:
 
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async", "api_op"})
 """Categories of arrows from calls to the work that they start; the last is rocprof's (RPD)."""
-GENERAL_FLOWS = frozenset({"bind_id", "DataFlow", "HostToDevice"})
+GENERAL_FLOWS = frozenset({"bind_id", "DataFlow", "HostToDevice", "flow"})
 """Categories of arrows between any slices: launches where they lead from the host to a device. XLA writes the
-first (flows of version 2), rocprof the second, CANN the last.
+first (flows of version 2), rocprof the second, CANN the third, Proton the last.
 """
 DEVICE = GROUPS["device"] | {"privateuse1_driver"}
 RUNTIME = Categories(GROUPS["runtime"] - {"overhead", "privateuse1_driver"}, vendors=True)

@@ -1,7 +1,8 @@
-"""Who writes traces, a row each: by which processes a tool is known, and what its lanes and names are.
+"""Who writes traces, a row each: by which signs a tool is known, and what its lanes and names are.
 
-A row is data. To add a producer, write one: the names of its processes and lanes as they stand in its files,
-and for each what it is. What nobody's row says is told by categories and labels (core/index/roles.py).
+A row is data. To add a producer, write one: what its files say that no other's do, the names of its processes
+and lanes as they stand there, and for each what it is. What nobody's row says is told by categories and
+labels (core/index/roles.py): many rows only tell who wrote a file.
 
 A *derived* lane repeats or sums up what other lanes show (CANN's Overlap Analysis, XLA's Steps and Modules):
 it is drawn, and counted as work nowhere. Names of *waits* are tasks in which a device waits for a peer or an
@@ -9,18 +10,21 @@ event; *parts* are tasks that a collective is made of, which its own slice shows
 
 Sources of the names: CANN, "msprof export" and torch_npu's trace_view.json; XLA, xplane_schema.cc and
 trace_container.cc; rocprof, its tblextr.py; TensorFlow, timeline.py and device_tracer.cc, which saves each
-kernel under its stream and under "stream:all".
+kernel under its stream and under "stream:all"; Proton, TraceDataDump.cpp; RPD, rpd2tracing.py; nsys2json,
+nsys2json.py; nsys-ai, export.py; Kineto, output_json.cpp; viztracer, report_builder.py.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
-from ..base.arrays import U32, distinct
+from ..base.arrays import U32, AnyArray, distinct
+from .flex import is_flex
 from .format import LaneRole
 from .store import Index
 
@@ -38,13 +42,22 @@ class LaneSign:
     collectives: bool = False  # whether its slices are whole collectives
 
 
+Where = Literal["process", "lane", "category", "beside"]
+"""Texts of a file that tell its producer: names of processes and lanes, or their ids where they have none;
+categories; what stands beside the events, each as `key: value`.
+"""
+
+
 @dataclass(frozen=True)
 class Producer:
-    """A tool that writes traces. The first of its signs that fits a lane decides what the lane is."""
+    """A tool that writes traces. The first of its `lanes` that fits a lane decides what the lane is."""
 
     name: str
-    process: re.Pattern[str]  # one of its processes is called so
-    lanes: tuple[LaneSign, ...]
+    signs: dict[Where, re.Pattern[str]] = field(default_factory=dict)
+    """It wrote what has one text at least for each of these."""
+    lanes: tuple[LaneSign, ...] = ()
+    is_told_by_names: Callable[[Index], bool] | None = None
+    """In place of signs, for a tool whose files hold nothing but slices."""
     waits: re.Pattern[str] = NEVER
     parts: re.Pattern[str] = NEVER
     joined: re.Pattern[str] = NEVER
@@ -60,13 +73,14 @@ def _sign(
 XLA_DEVICE = r"/device:(?=GPU|TPU)"
 """What stands before a device and its number in XLA's names of processes."""
 HCCL = r"^(HCCL|Communication)$"
+KINETO = "PyTorch profiler (Kineto)"
 SNAPSHOT_DEVICE = re.compile(r"^memory of device \d+$")
 """What `core/read/snapshot.py` calls a device: the stacks on its streams are of allocations, no work."""
 HOST, DEVICE, DERIVED = LaneRole.HOST, LaneRole.DEVICE, LaneRole.DERIVED
 PRODUCERS = (
     Producer(
         "CANN (msprof)",
-        re.compile(r"^Ascend Hardware$"),
+        {"process": re.compile(r"^Ascend Hardware$")},
         (
             _sign(r"^Ascend Hardware$", r"^Step Trace", DERIVED, steps=True),
             _sign(r"^Ascend Hardware$", r"", DEVICE),
@@ -84,7 +98,7 @@ PRODUCERS = (
     ),
     Producer(
         "XLA (TPU)",
-        re.compile(r"^/device:TPU:\d+"),
+        {"process": re.compile(r"^/device:TPU:\d+")},
         (
             _sign(r"^/device:TPU:", r"^XLA Ops$", DEVICE),
             _sign(r"^/device:TPU:", r"^Steps$", DERIVED, steps=True),
@@ -93,7 +107,7 @@ PRODUCERS = (
     ),
     Producer(
         "XLA (GPU)",
-        re.compile(r"^/device:GPU:\d+"),
+        {"process": re.compile(r"^/device:GPU:\d+")},
         (
             _sign(r"^/device:GPU:", r"^Stream #", DEVICE),
             _sign(r"^/device:GPU:", r"^Steps$", DERIVED, steps=True),
@@ -102,7 +116,7 @@ PRODUCERS = (
     ),
     Producer(
         "TensorFlow (timeline)",
-        re.compile(r"/(device:GPU|gpu):\d+/stream:all Compute$"),
+        {"process": re.compile(r"/(device:GPU|gpu):\d+/stream:all Compute$")},
         (
             _sign(r"/stream:all Compute$|/memcpy Compute$", r"", DEVICE),
             _sign(r"/stream:\d+ Compute$", r"", DERIVED),
@@ -111,37 +125,124 @@ PRODUCERS = (
     ),
     Producer(
         "rocprof",
-        re.compile(r"^CPU (HIP|HSA) API$"),
+        {"process": re.compile(r"^CPU (HIP|HSA) API$")},
         (_sign(r"^COPY$", r"", DEVICE), _sign(r"^CPU (HIP|HSA) API$|^Markers and Ranges$", r"", HOST)),
         joined=re.compile(r"^COPY$"),
     ),
     Producer(
         "PyTorch (memory snapshot)",
-        SNAPSHOT_DEVICE,
+        {"process": SNAPSHOT_DEVICE},
         (_sign(SNAPSHOT_DEVICE.pattern, r"^(stream \d+|allocated before)$", DERIVED),),
     ),
+    Producer("FLEX (AIU job trace)", is_told_by_names=is_flex),
+    Producer(
+        "Proton (Triton)",
+        {"process": re.compile(r"^(Trace|Proton)$"), "lane": re.compile(r"^(GPU|Graph:) Stream \d+$")},
+        (
+            _sign(r"", r"^GPU Stream \d+$", DEVICE),
+            _sign(r"", r"^Graph: Stream \d+$", DERIVED),
+            _sign(r"", r"^CPU Thread \d+$", HOST),
+        ),
+    ),
+    Producer(
+        "nsys2json (Nsight Systems)",
+        {"process": re.compile(r"^Device \d+$"), "lane": re.compile(r"^(Stream|NVTX Kernel Thread) \d+$")},
+        (
+            _sign(r"^Device \d+$", r"^Stream \d+$", DEVICE),
+            _sign(r"^Device \d+$", r"^NVTX Kernel Thread \d+$", DERIVED),
+            _sign(r"^Device \d+$", r"^(NVTX|CUDA API) Thread \d+$", HOST),
+        ),
+    ),
+    Producer(
+        "nsys-ai (Nsight Systems)",
+        {"category": re.compile(r"^gpu_kernel$"), "lane": re.compile(r"^(NVTX Lvl \d+|Stream \d+ \(\w+\))$")},
+    ),
+    Producer("RPD (rocmProfileData)", {"process": re.compile(r"^GPU\d+$"), "lane": re.compile(r"^Hip \d+$")}),
+    Producer("aiu-trace-analyzer", {"beside": re.compile(r"^otherData: .*Acelyzer")}),
+    *(
+        Producer(
+            f"{KINETO}, {device}", {"beside": re.compile(r"^schemaVersion: "), "category": re.compile(sign)}
+        )
+        for device, sign in (
+            ("PrivateUse1", r"^privateuse1_"),
+            ("XPU", r"^xpu_"),
+            ("MTIA", r"^mtia_"),
+            ("HPU", r"^hpu_op$"),
+        )
+    ),
+    Producer(
+        f"{KINETO}, ROCm",
+        {
+            "beside": re.compile(
+                r"^(roctracer|rocprofiler-sdk|hip_driver|hip_runtime)_version: |^deviceProperties: .*AMD"
+            )
+        },
+    ),
+    Producer(
+        f"{KINETO}, CUDA",
+        {
+            "beside": re.compile(r"^(schemaVersion|cupti_version): "),
+            "category": re.compile(r"^(cuda_(runtime|driver)|Runtime)$"),
+        },
+    ),
+    Producer(KINETO, {"beside": re.compile(r"^schemaVersion: ")}),
+    Producer("Dynamo (chromium events)", {"category": re.compile(r"^dynamo_timed$")}),
+    Producer("viztracer", {"beside": re.compile(r"^viztracer_metadata: ")}),
+    Producer(
+        "Chrome",
+        {"category": re.compile(r"devtools\.timeline|^(blink|cc|toplevel|renderer_host)\b")},
+    ),
 )
-"""The known ones; a file is of the first of which it has a process."""
+"""The known ones; a file is of the first whose signs it has."""
+MAX_VALUE = 1000
+"""Characters of a value beside the events that signs are looked for in."""
 
 
 def producer_of(index: Index) -> Producer | None:
     """Return who wrote a file, None where no row of PRODUCERS says."""
-    return _producer(tuple(index.string(int(number)) for number in index.processes["name"].tolist()))
+    texts: dict[Where, list[str]] = {}
+    return next((one for one in PRODUCERS if _has_signs(index, one, texts)), None)
 
 
-@lru_cache(maxsize=64)
-def _producer(processes: tuple[str, ...]) -> Producer | None:
-    return next((one for one in PRODUCERS if any(map(one.process.search, processes))), None)
+def _has_signs(index: Index, producer: Producer, texts: dict[Where, list[str]]) -> bool:
+    """Tell whether a file has the signs of a producer; `texts` are those looked at before."""
+    if producer.is_told_by_names is not None:
+        return producer.is_told_by_names(index)
+    for where, pattern in producer.signs.items():
+        if where not in texts:
+            texts[where] = list(_texts(index, where))
+        if not any(map(pattern.search, texts[where])):
+            return False
+    return True
+
+
+def _texts(index: Index, where: Where) -> Iterator[str]:
+    if where == "process":
+        yield from _called(index, index.processes["pid"], index.processes["name"])
+    elif where == "lane":
+        yield from _called(index, index.lanes["tid"], index.lanes["name"])
+    elif where == "category":
+        yield from index.categories
+    else:
+        yield from (f"{key}: {str(value)[:MAX_VALUE]}" for key, value in index.envelope.items())
+
+
+def _called(index: Index, ids: AnyArray, names: AnyArray) -> list[str]:
+    """Return names, and where there is none an id without its quotes."""
+    texts = zip(index.strings(names), index.strings(ids))
+    return [name or text.strip('"') for name, text in texts]
 
 
 def lane_signs(index: Index, producer: Producer) -> dict[int, LaneSign]:
     """Return the sign of each lane of a file that its producer tells of, by the number of the lane."""
-    names = [index.string(int(number)) for number in index.processes["name"].tolist()]
+    if not producer.lanes:
+        return {}
+    processes = _called(index, index.processes["pid"], index.processes["name"])
+    lanes = _called(index, index.lanes["tid"], index.lanes["name"])
     signs = {}
-    for number, (process, text) in enumerate(index.lanes[["process", "name"]].tolist()):
-        lane = index.string(text)
+    for number, (process, lane) in enumerate(zip(index.lanes["process"].tolist(), lanes)):
         for sign in producer.lanes:
-            if sign.process.search(names[process]) and sign.lane.search(lane):
+            if sign.process.search(processes[process]) and sign.lane.search(lane):
                 signs[number] = sign
                 break
     return signs

@@ -83,7 +83,7 @@ def lane_roles(index: Index) -> U8:
             derived = is_range[number] and sign.role is LaneRole.DEVICE
             roles[number] = LaneRole.DERIVED if derived else sign.role
         named = [category for category in index.categories if category]
-        if producer is None and all(category.lower().startswith(RANGES) for category in named):
+        if not signs and all(category.lower().startswith(RANGES) for category in named):
             _by_shape(index, roles, (lanes["slices"] > 0) & ~is_range, any(labelled))
         own_label = [label if any(map(str.isdigit, label)) else "" for label in labels]
         repeats = repeating_lanes(index, roles, [own_label[process] for process in lanes["process"].tolist()])

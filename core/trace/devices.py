@@ -76,6 +76,8 @@ def _device(index: Index, process: Process, lanes: tuple[int, ...]) -> Device:
         word, number = match[1].upper(), whole_number(match[2]) if match[2] else None
     elif is_flex(index):
         label, word, number = f"AIU {plain(process.pid)}", "AIU", flex_rank(process.pid)
+    elif not process.name and any(map(str.isalpha, plain(process.pid))):
+        label = plain(process.pid)  # its id is its name
     return Device(process.source, process.number, process.pid, label, _word(index, word), number, lanes)
 
 

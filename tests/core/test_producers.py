@@ -17,6 +17,7 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.index import repeats
 from tracelane.core.index.format import LaneRole
+from tracelane.core.index.producers import producer_of
 from tracelane.core.query.chain import chain_of
 from tracelane.core.query.views import plain
 from tracelane.core.tables.device.device_state import device_states
@@ -132,6 +133,49 @@ def tensorflow() -> list[Event]:
     return events
 
 
+def proton() -> list[Event]:
+    """Make what Triton's Proton writes of two launches: a scope of the host, its kernel, a captured one."""
+    events = [
+        *_processes({0: "Trace"}),
+        *_threads(0, {1: "CPU Thread 77", 2: "Graph: Stream 7", 3: "GPU Stream 7"}),
+    ]
+    for number, ts in enumerate((0, 10 * MS)):
+        arrow = {"cat": "flow", "id": number, "name": "launch->kernel", "bp": "e", "pid": 0}
+        events += [
+            {**_slice("step", ts, MS, 0, 1, call_stack=["ROOT", "step"]), "cat": "scope"},
+            {**_slice("matmul_kernel", ts + 2 * MS, 4 * MS, 0, 3, call_stack=["ROOT"]), "cat": "kernel"},
+            {**_slice("captured", ts + 2 * MS, 4 * MS, 0, 2), "cat": "scope"},
+            {"ph": "s", "ts": ts, "tid": 1, **arrow},
+            {"ph": "f", "ts": ts + 2 * MS, "tid": 3, **arrow},
+        ]
+    return events
+
+
+def nsys2json() -> list[Event]:
+    """Make what nsys2json makes of a report: ids in place of names, ranges as marked and projected."""
+    lanes = (
+        ("cudaLaunchKernel", "cuda_api", "CUDA API Thread 77", 0, 1),
+        ("forward", "nvtx", "NVTX Thread 77", 0, 2),
+        ("ampere_sgemm", "cuda", "Stream 7", 2, 4),
+        ("forward", "nvtx-kernel", "NVTX Kernel Thread 77", 2, 4),
+    )
+    return [
+        {**_slice(name, at + ms * MS, dur * MS, "Device 0", tid), "cat": category}
+        for at in (0, 10 * MS)
+        for name, category, tid, ms, dur in lanes
+    ]
+
+
+def nsys_ai() -> list[Event]:
+    """Make what nsys-ai exports of a device: its streams, and ranges projected to them."""
+    return [
+        *_processes({0: "GPU 0"}),
+        *_threads(0, {10: "NVTX Lvl 0", 21: "Stream 21 (Compute)"}),
+        {**_slice("ampere_sgemm", 0, 4 * MS, 0, 21), "cat": "gpu_kernel"},
+        {**_slice("forward", 0, 6 * MS, 0, 10), "cat": "nvtx_projected"},
+    ]
+
+
 SHAPED = (
     "void at::native::add<4, float>(float*)",
     "[MEMCPY] HtoD",
@@ -170,6 +214,9 @@ KNOWN = {
     "TensorFlow": Known(
         tensorflow, ["device"], {"Conv2D": 8, "MEMCPYHtoD": 4}, 0, {"compute": 8, "copy": 4}
     ),
+    "Proton": Known(proton, ["device"], {"matmul_kernel": 8}, 0, {"compute": 8}),
+    "nsys2json": Known(nsys2json, ["Device 0"], {"ampere_sgemm": 8}, 2, {"compute": 8}),
+    "nsys-ai": Known(nsys_ai, ["GPU 0"], {"ampere_sgemm": 4}, 0, {"compute": 4}),
     "nobody known": Known(
         shaped, ["device"],
         dict.fromkeys(SHAPED, 8), 0,
@@ -196,6 +243,50 @@ def test_lanes_of_a_producer(known: Known, tmp_path: Path) -> None:
     assert {
         name: ns for name, ns in state.ns.items() if ns and (name != "idle" or "idle" in known.states)
     } == {name: ms * 1_000_000 for name, ms in known.states.items()}
+
+
+@for_files(
+    "path, producer",
+    [
+        ("cuda/activities.pt.trace.json.gz", "PyTorch profiler (Kineto), CUDA"),
+        ("cpu/torch_2.13_training.pt.trace.json.gz", "PyTorch profiler (Kineto)"),
+        ("jax.trace.json.gz", "XLA (GPU)"),
+        ("gpu/kineto2021_resnet50_strtid_memory.pt.trace.json.gz", "PyTorch profiler (Kineto), CUDA"),
+        ("gpu/hta_mi250_minitoy_rocm62.json.gz", "PyTorch profiler (Kineto), ROCm"),
+        ("gpu/aorta_mi350_small.pt.trace.json", "PyTorch profiler (Kineto), ROCm"),
+        ("gpu/hta_mtia_inference_rank0.json.gz", "PyTorch profiler (Kineto), MTIA"),
+        ("gpu/tl_h100_qwen_infer.json.gz", "PyTorch profiler (Kineto), CUDA"),
+        ("aiu/mlp_trace.json", "PyTorch profiler (Kineto), PrivateUse1"),
+        ("aiu/acelyzer_spyre_mlp_tb.pt.trace.json", "aiu-trace-analyzer"),
+        ("aiu/sample_flex_3062_job_4.json", "FLEX (AIU job trace)"),
+        ("chrome/devtools_116.json.gz", "Chrome"),
+        ("chrome/viztracer_multithread.json", "viztracer"),
+        ("chrome/speedscope_simple.json", None),
+        ("verdicts/rpd_matmul.json.gz", "RPD (rocmProfileData)"),
+        ("cases/bugs/rocprof_results.json", "rocprof"),
+        ("cases/strangers/ascend_msprof.json", "CANN (msprof)"),
+        ("dynamo_chromium_events.json", "Dynamo (chromium events)"),
+        ("odd/overlapping_x.json", None),
+    ],
+)
+def test_who_wrote_a_file(path: str, producer: str | None, tmp_path: Path) -> None:
+    """A file says by its signs who wrote it; one that has none of them is nobody's."""
+    known = producer_of(open_trace(file(path), index_dir=tmp_path).indexes[0])
+    assert (known and known.name) == producer
+
+
+@pytest.mark.parametrize(
+    ("make", "producer"),
+    [
+        (proton, "Proton (Triton)"),
+        (nsys2json, "nsys2json (Nsight Systems)"),
+        (nsys_ai, "nsys-ai (Nsight Systems)"),
+    ],
+)
+def test_who_wrote_what_was_made(make: Callable[[], list[Event]], producer: str, tmp_path: Path) -> None:
+    """The same of tools of which there is no real file here: made after their source."""
+    known = producer_of(open_events(tmp_path, make()).indexes[0])
+    assert known is not None and known.name == producer
 
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
@@ -271,7 +362,7 @@ def xla_with_launches() -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize("make", [cann_with_launches, xla_with_launches, rocprof])
+@pytest.mark.parametrize("make", [cann_with_launches, xla_with_launches, rocprof, proton])
 def test_what_kernels_counts_is_launched(make: Callable[[], list[Event]], tmp_path: Path) -> None:
     """Kernels, launches and chains speak of the same work, and findings hold no launch for lost."""
     trace = open_events(tmp_path, make())

@@ -18,7 +18,7 @@ from tracelane.tui.read_report import read_report_state
 from .cli_process import tracelane, tracelane_here
 
 FIELDS = [
-    *("schema", "path", "form", "events", "slices", "instants", "counter_samples", "metadata"),
+    *("schema", "path", "form", "producer", "events", "slices", "instants", "counter_samples", "metadata"),
     *("async_spans", "pairs", "counter_events", "flow_events", "async_events", "empty", "flows"),
     *("unmatched_begin", "unmatched_end", "mismatched_ends", "without_time", "not_objects"),
     *("negative_durations", "missing_durations", "repaired", "oversized", "unreadable", "problems"),
