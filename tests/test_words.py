@@ -17,7 +17,7 @@ BANNED = re.compile(
 )
 ALLOWED = re.compile(r"stand-alone|stands out|stands for|layout", re.IGNORECASE)
 """Where such a word is the right one."""
-ROOMS = ("tui", "core/tables", "core/logs", "core/store", "core/export", "core/trace")
+ROOMS = ("tui", "core/tables", "core/logs", "core/store", "core/export", "core/trace", "core/capture")
 """Where texts have been gone through; what reads them first goes first."""
 
 

@@ -38,8 +38,9 @@ RANK1 = (
 FOLDERS = ("DIR", "traces", "ranks", "run", "demo")
 ELSEWHERE = re.compile(
     r"://|--cluster|/scratch|/tmp/|tracelane-demo|--watch|<|\$\(|ncclDevKernel|column cycles"
+    r"|tracelane capture"
 )
-"""Examples about other machines, those that shells put together, and those of a GPU or an AIU."""
+"""Examples about other machines, processes that run, a GPU or an AIU, and those that shells put together."""
 VERDICTS = {"check", "diff", "doctor"}
 """Commands that end with 1 where something is worse."""
 

@@ -23,7 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*[a-z])(?: ('[^']*'|[^\s;,()]+))?")
 COMMAND = re.compile(r"`tracelane ([a-z][a-z-]*)((?: [^`]*)?)`")
 OTHERS = re.compile(r"\b(nsys|rocpd|venv)\b|^--git-dir")
-FILES = ("core/base/installed.py", "core/index/analyzer.py", "tui/cli/completion.py")
+FILES = (
+    "core/base/installed.py",
+    "core/capture/protocol.py",
+    "core/index/analyzer.py",
+    "tui/cli/completion.py",
+)
 """Texts, and files, that speak of options of other programs."""
 
 

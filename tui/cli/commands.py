@@ -37,6 +37,9 @@ from .options import (
 )
 
 DEMO_FOLDER = "tracelane-demo"
+CAPTURE_FOLDER = "tracelane-capture"
+MS = 500
+"""How long `capture` records unless it is told."""
 COMMENT = re.compile(r"--(\s|[^\n]*\n)")
 
 
@@ -148,6 +151,56 @@ READING = (
                 metavar="WHERE",
             ),
             click.Option(["--with-index"], help="Keep each rank's index in the store, too.", is_flag=True),
+        ),
+    ),
+    OwnCommand(
+        "capture",
+        "Have PyTorch processes that run record now, all at the same time, and open what they write.\n\n"
+        "PID… are processes of yours, or what started them (torchrun: all its ranks); without one it is all "
+        "that ask within 6 s. They must run with KINETO_USE_DAEMON=1 in their environment: then PyTorch asks "
+        "every 5 s. Recording begins after 15 s. Exit code 1 if one of them has not recorded; each "
+        "is named, with the reason. Linux only; docs/capture.md says what containers need.",
+        "While it runs",
+        ("tracelane capture", "tracelane capture 4242 --steps 5 --with shapes --smi smi.log -o traces"),
+        parameters(
+            "logs",
+            click.Argument(["pids"], metavar="[PID…]", nargs=-1, type=WholeNumber(1, 1 << 31)),
+            click.Option(
+                ["--ms"],
+                help=f"How many milliseconds are recorded. [default: {MS}]",
+                type=WholeNumber(1, 600_000),
+            ),
+            click.Option(
+                ["--steps"],
+                help="Record this number of steps of the optimizer instead.",
+                type=WholeNumber(1, 10_000),
+            ),
+            click.Option(
+                ["--from-step"],
+                help="Begin with this step, the same of all ranks; else with the next one of each.",
+                type=WholeNumber(1, 1 << 31),
+            ),
+            click.Option(
+                ["--with", "details"],
+                help="What to record besides times; may be given again.",
+                type=click.Choice(["shapes", "memory", "stacks", "flops", "modules"]),
+                multiple=True,
+            ),
+            click.Option(
+                ["--timeout"],
+                help="Give up a process that has written nothing for so long. [default: 60, of steps 600]",
+                type=Duration(10**9, 1, 86_400),
+                metavar="SECONDS",
+            ),
+            click.Option(
+                ["-o", "--out", "folder"],
+                help="The folder to write to, for you alone.",
+                type=click.Path(path_type=Path, file_okay=False),
+                default=CAPTURE_FOLDER,
+                show_default=True,
+                metavar="DIR",
+            ),
+            click.Option(["--no-open"], help="Print the names of the files and stop.", is_flag=True),
         ),
     ),
     OwnCommand(

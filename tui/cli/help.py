@@ -17,7 +17,7 @@ from .options import HELD, LOGS, OPTIONS, VERDICT
 if TYPE_CHECKING:
     from tracelane.core.tables.analysis import Analysis
 
-GROUPS = ("Look", "Where does the time go?", "Several ranks", "Compare, and CI", "Files")
+GROUPS = ("Look", "While it runs", "Where does the time go?", "Several ranks", "Compare, and CI", "Files")
 """The questions that commands answer, in the order of help; each command names its own."""
 OTHERS = "Others"
 OWN = frozenset((*LOGS, *HELD, *VERDICT))
@@ -29,8 +29,8 @@ COMMON = frozenset(
 EXIT_CODES: Mapping[int, str] = {
     0: "done; a check or comparison holds",
     1: (
-        "failed; or a limit is exceeded (`check`, `diff --fail-above`), `doctor` warns, or `collect` could "
-        "not read a rank"
+        "failed; or a limit is exceeded (`check`, `diff --fail-above`), `doctor` warns, `collect` could not "
+        "read a rank, or a process of `capture` has not recorded"
     ),
     2: "an input is missing, is no trace or cannot be read",
     3: (
