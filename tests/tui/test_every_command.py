@@ -137,7 +137,7 @@ def small_traces() -> list[Path]:
     return [path for path in files("cases/**/*", "odd/**/*") if path.suffix not in (".md", ".py")]
 
 
-SHARES = 4
+SHARES = 8
 """A small trace is tried with one in so many of the forms: all on each would take a quarter of an hour."""
 FIRST = {"empty_array"}
 """What `make test` runs every form on, beside the small file and, in short, a file of each kind."""
