@@ -20,6 +20,7 @@ def markdown(result: dict[str, Any]) -> str:
         ("indexing", [row for facts in result.get("indexing", []) for row in _indexing(facts)]),
         ("readers in turns", list(_alternating(result.get("alternating", [])))),
         ("indexing the same in another form", list(_forms(result.get("forms", [])))),
+        ("many of one thing", list(_shapes(result.get("shapes", [])))),
         ("reopening", list(_reopening(result.get("reopening", [])))),
         (f"the walk at {_walk_size(result)}", list(_frames(result.get("frames", [])))),
         ("a slow line", list(_lines(result.get("lines", [])))),
@@ -94,6 +95,12 @@ def _forms(rows: list[dict[str, Any]]) -> Iterator[Row]:
     for each in rows:
         share = each["mb_per_s"] / rows[0]["mb_per_s"]
         yield each["form"], f"{_took(each)} of JSON, {share:.0%} of the first"
+
+
+def _shapes(rows: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in rows:
+        took = f"{each['cpu_s']} s of processor, {mb(each['peak_private_bytes'])} private memory"
+        yield f"{each['count']:,} {each['shape']}, {mb(each['bytes'])}", took
 
 
 def _reopening(rows: list[dict[str, Any]]) -> Iterator[Row]:

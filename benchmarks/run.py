@@ -26,6 +26,7 @@ from benchmarks.machine import machine
 from benchmarks.made_trace import write_made_trace
 from benchmarks.memory import measured_python
 from benchmarks.report import into_document, markdown
+from benchmarks.shapes import shapes
 
 SCHEMA = 2
 LOADED = (
@@ -35,7 +36,7 @@ LOADED = (
     "tracelane.tui.cli.index",
     "tracelane.tui.cli.view",
 )
-PARTS = ("indexing", "alternating", "forms", "reopening", "frames", "lines")
+PARTS = ("indexing", "alternating", "forms", "shapes", "reopening", "frames", "lines")
 SMALLER = 50
 FORMS_SHARE = 4
 """How many times smaller the trace is that is written in every form."""
@@ -61,6 +62,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if "forms" in options.only and not options.traces:
         print("forms", file=sys.stderr, flush=True)
         result["forms"] = forms(folder, options.size / FORMS_SHARE, options.workers[0], index_dir)
+    if "shapes" in options.only and not options.traces:
+        print("shapes", file=sys.stderr, flush=True)
+        result["shapes"] = shapes(folder, options.size, options.workers[0], index_dir)
     if "reopening" in options.only:
         result["reopening"] = [
             {"bytes": trace.stat().st_size, **_reopened(trace, index_dir)}

@@ -13,6 +13,7 @@ from tests.batches import Part
 from tracelane.core.base.progress import ProgressCallback, no_progress
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.build import build
+from tracelane.core.index.options import BUFFERS
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import Workers
 from tracelane.core.read.batch import Batch, StringTable
@@ -167,11 +168,13 @@ def build_parts(
     build(read_result(batches, tables), folder, workers or Workers(), progress)
 
 
-def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -> Index:
+def index_of(
+    events: Sequence[object], folder: Path, cuts: Sequence[int] = (), buffers: int = BUFFERS
+) -> Index:
     """Build and open the index of a trace that consists of these events."""
     folder.mkdir(parents=True, exist_ok=True)
     parts = parts_of(events, cuts)
-    build_parts(parts, folder)
+    build_parts(parts, folder, Workers(buffers=buffers))
     return Index.open(folder)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import report
 from benchmarks.forms import FORMS
+from benchmarks.shapes import SHAPES
 from tests.corpus import LATER, ROOT
 from tests.waiting import PATIENCE_S
 
@@ -45,7 +46,9 @@ def run(*arguments: str) -> str:
 def test_indexing_is_measured(tmp_path: Path) -> None:
     """A made trace is indexed, other readers beside it; the same JSON gives the same tables again."""
     saved = tmp_path / "bench.json"
-    printed = run("--only", "indexing", "forms", "--size", "2e6", "--workers", "1", "--json", str(saved))
+    printed = run(
+        "--only", "indexing", "forms", "shapes", "--size", "2e6", "--workers", "1", "--json", str(saved)
+    )
     result = json.loads(saved.read_text(encoding="utf-8"))
     (facts,) = result["indexing"]
     assert abs(facts["text_bytes"] - 2e6) < 1e6
@@ -59,7 +62,9 @@ def test_indexing_is_measured(tmp_path: Path) -> None:
     assert facts["workers"]["1"]["seconds"] == runs[len(runs) // 2] and runs == sorted(runs)
     assert [each["form"] for each in result["forms"]] == list(FORMS)
     assert all(each["mb_per_s"] > 0 for each in result["forms"])
-    for line in ("| index, 1 process |", "| json.load, whole file |", "bytes per slice"):
+    assert [each["shape"] for each in result["shapes"]] == list(SHAPES)
+    assert all(each["cpu_s"] > 0 for each in result["shapes"])
+    for line in ("| index, 1 process |", "| 10,000 ids, ", "| json.load, whole file |", "bytes per slice"):
         assert line in printed
     assert run("--from", str(saved)) == printed
 

@@ -4,7 +4,7 @@ time as sorted, disjoint, half-open intervals [start, end) in int64 ns, exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -22,6 +22,8 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
 MIN, MAX = -(1 << 63), (1 << 63) - 1
 """The range of int64; sums beyond it stay at its edge."""
+PIECE = 1 << 16
+"""So many values are treated at once where all of them may be more than memory should hold."""
 BY_RUNS: Literal["stable"] = "stable"
 """How columns of times and positions are sorted, which mostly consist of a few ascending runs: merging these
 takes a fifth of the time of numpy's usual sort, and a fiftieth where all is one run.
@@ -35,6 +37,12 @@ def concatenated_ranges(first: I64, count: I64) -> I64:
         return np.zeros(0, np.int64)
     shift = np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count)
     return np.asarray(shift + np.arange(total), np.int64)
+
+
+def pieces(size: int, piece: int = PIECE) -> Iterator[slice]:
+    """Yield where the pieces of `size` values lie: what numpy makes of one is small, whatever the whole."""
+    for begin in range(0, size, piece):
+        yield slice(begin, min(begin + piece, size))
 
 
 def places_in(ascending: AnyArray, values: AnyArray) -> I64:

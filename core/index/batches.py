@@ -133,14 +133,16 @@ class NumberedBatches:
                 values[texts] = strings[values[texts]]
         return values
 
-    def all(self, table: str, columns: Sequence[str]) -> Table:
-        some = [number for number, length in enumerate(self.lengths(table)) if length]
-        return {
-            column: np.concatenate(
-                [np.empty(0, TABLES[table][column]), *(self.values(number, table, column) for number in some)]
-            ).astype(TABLES[table][column], copy=False)
-            for column in columns
-        }
+    def all(self, table: str, columns: Sequence[str], allocate: Allocate) -> Table:
+        """Return columns of one table of all batches, in file order, in room that `allocate` gives."""
+        lengths = self.lengths(table)
+        whole = {column: allocate(sum(lengths), TABLES[table][column]) for column in columns}
+        begin = 0
+        for number, length in enumerate(lengths):
+            for column, values in whole.items() if length else ():
+                values[begin : begin + length] = self.values(number, table, column)
+            begin += length
+        return whole
 
     def track_counts(self, table: str, numbers: Sequence[int] | None = None) -> I64:
         """Return how many entries each track has in a table, in all batches or some."""
@@ -169,7 +171,7 @@ class SourceStrings:
     def __init__(self, tables: Sequence[StringTable], loops: Loops, allocate: Allocate) -> None:
         """`loops`: of the thread that numbers; `allocate` gives room for the maps."""
         self._loops = loops
-        self._interned = Interned([*tables, string_table([b""], [])])
+        self._interned = Interned([*tables, string_table([b""], [])], allocate=allocate)
         self.maps: list[U32] = []
         for table in self._interned.tables:
             numbers = allocate(len(table.offset) - 1, "u4")

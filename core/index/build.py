@@ -60,7 +60,7 @@ def build(
     columns of events are not read any more. The caller owns the folder: it commits it by rename, or removes
     what a failure left there.
     """
-    with Scratch(folder) as scratch:
+    with Scratch(folder, workers.buffers) as scratch:
         numbered = NumberedBatches(
             read.batches, read.tables, workers.loops, scratch.array, workers.check, free_events
         )
@@ -90,7 +90,8 @@ class _Build:
 
     def write(self, identity: Mapping[str, Any]) -> None:
         batches, columns = self.batches, self.columns
-        self.asyncs, self.counters = AsyncEvents(batches), CounterSamples(batches)
+        with self.scratch.inner() as rooms:
+            self.workers.run([self._sort_asyncs, self._sort_counters], rooms.array)
         filled = np.flatnonzero(batches.track_counts("timed")).tolist()
         names = Names.of(
             (batch.metadata for batch in batches.batches), {batches.tracks[track] for track in filled}
@@ -99,7 +100,7 @@ class _Build:
         process_table, lanes = self._numbered(processes)
         slot_of = self.scratch.array(batches.events, "u4")
         tables, flow_counts = self._write_lanes(lanes, slot_of)
-        with Scratch(self.folder) as scratch:
+        with self.scratch.inner() as scratch:
             jobs: list[BuildJob] = [
                 lambda worker: self._draw(tables, worker),
                 self._write_rest,
@@ -115,13 +116,19 @@ class _Build:
             written[name] = {"length": len(table), "crc": zlib.crc32(raw)}
         self._write_manifest(identity, written, flow_counts, tables)
 
+    def _sort_asyncs(self, worker: Worker) -> None:
+        self.asyncs = AsyncEvents(self.batches, self.scratch, worker)
+
+    def _sort_counters(self, worker: Worker) -> None:
+        self.counters = CounterSamples(self.batches, self.scratch, worker)
+
     # -- lanes --------------------------------------------------------------------------------------------
 
     def _lanes(self, tracks: Sequence[int], names: Names) -> Iterator[LaneEntry]:
         batches = self.batches
         for track in tracks:
             yield thread_entry(track, *batches.tracks[track], names)
-        for one in self.asyncs.lanes():
+        for one in self.asyncs.lanes:
             category = self.strings.text(batches.categories[one.category])
             yield async_entry(one, batches.pids[one.pid], category, self._id_text(one.id_kind, one.id_value))
         for counter in self.counters.lanes():
@@ -148,7 +155,7 @@ class _Build:
         contents = [lane.entry.content for lane in lanes]
         drawn = [content for content in contents if isinstance(content, int | AsyncLane)]
         threads = [content for content in drawn if isinstance(content, int)]
-        with Scratch(self.folder) as scratch:
+        with self.scratch.inner() as scratch:
             events, event_jobs = lane_events(batches, drawn, self.asyncs, scratch, workers.threads)
             flows, flow_jobs = flow_events(batches, threads, scratch, workers.threads)
             known, correlate = correlations(batches, scratch)
@@ -159,7 +166,7 @@ class _Build:
             is_thread = [isinstance(one, int) for one in drawn]
             writer = LaneWriter(events, is_thread, flows, known, columns, slot_of, scratch)
             arrows: list[FlowPairs] = []
-            jobs = [lambda worker: arrows.append(paired(flows, batches, worker.loops)), *writer.jobs()]
+            jobs = [lambda worker: arrows.append(paired(flows, batches, worker)), *writer.jobs()]
 
             def tell() -> None:
                 done = sum(len(group.lanes) for group in tuple(writer.groups.values()))

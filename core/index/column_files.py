@@ -157,18 +157,37 @@ def _cannot_write(path: Path, error: OSError) -> CacheError:
     return CacheError(f"cannot write the index ({path}): {error.strerror or error}")
 
 
-IN_MEMORY = 120 << 20
-"""Bytes that are taken from memory altogether; what comes after lies in the file."""
 _ZEROS = bytes(1 << 20)
+
+
+class _Memory:
+    """Bytes that may still be taken, by several scratches and threads."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes, if they are left."""
+        with self._lock:
+            is_left = size <= self._left
+            self._left -= size * is_left
+            return is_left
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self._left += size
 
 
 class Scratch:
     """Hands out writable arrays, to several threads; its file has no name, and ends with its last array."""
 
-    def __init__(self, folder: Path, in_memory: int = IN_MEMORY) -> None:
-        """The file lies in `folder`, made when it is first needed."""
+    def __init__(self, folder: Path, in_memory: int) -> None:
+        """So many bytes are taken from memory; what comes after lies in a file in `folder`, whose pages the
+        system gives back when it has none left. It is made when it is first needed.
+        """
         self._folder = folder
-        self._left = in_memory
+        self._memory, self._size_in_memory = _Memory(in_memory), 0
         self._descriptor = -1
         self._size = 0
         self._lock = threading.Lock()
@@ -178,14 +197,20 @@ class Scratch:
         kind = np.dtype(dtype)
         length = size * kind.itemsize
         with self._lock:
-            if length <= self._left:
-                self._left -= length
+            if self._memory.take(length):
+                self._size_in_memory += length
                 return np.empty(size, kind)
             try:
                 return np.frombuffer(self._mapping(length), kind, size)
             except OSError as error:
                 message = error.strerror or error
                 raise CacheError(f"cannot write the index ({self._folder}): {message}") from error
+
+    def inner(self) -> Scratch:
+        """Return scratch for one step: its arrays are not used after it, and it shares this one's memory."""
+        scratch = Scratch(self._folder, 0)
+        scratch._memory = self._memory
+        return scratch
 
     def full(self, size: int, dtype: str, value: int) -> AnyArray:
         array = self.array(size, dtype)
@@ -206,7 +231,9 @@ class Scratch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget the file; arrays still in use keep it."""
+        """Forget the file, which arrays still in use keep, and leave the memory to others."""
+        self._memory.give_back(self._size_in_memory)
+        self._size_in_memory = 0
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

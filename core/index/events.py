@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from ..base.arrays import I64, U8, U32, U64, AnyArray, concatenated_ranges
+from ..base.arrays import I64, PIECE, U8, U32, U64, AnyArray, pieces
 from ..base.kineto import DEVICE_ANNOTATION
 from ..read.batch import TABLES, Table
 from ..read.promoted import PROMOTED, Kind, Promoted
@@ -22,10 +22,11 @@ from .column_files import ColumnFiles, Scratch, smallest_integer
 from .format import FLOW_COUNTS
 from .id_lanes import AsyncEvents, AsyncLane
 from .loops import BEGINS, Correlations
-from .workers import BuildJob, Loops, Worker
+from .workers import BuildJob, Worker
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
 FLOW_COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
+ARROW_COLUMNS = ("source", "target", "source_ordinal", "target_ordinal", "category")
 GROUP = 1 << 16
 """Lanes that follow one another are treated together up to so many events."""
 
@@ -61,12 +62,14 @@ class LaneEvents:
         """Count the slices that will come of consecutive lanes, none of which is empty."""
         worker.check()
         first, *rest = self.bounds[lanes.start : lanes.stop].tolist()
-        makes_slice = _MAKES_SLICE.take(self.some(lanes)["phase"])
         if rest:
+            makes_slice = _MAKES_SLICE.take(self.some(lanes)["phase"])
             firsts = np.array([0, *(one - first for one in rest)])
             self.slices[lanes.start : lanes.stop] = np.add.reduceat(makes_slice, firsts, dtype=np.int64)
         else:
-            self.slices[lanes.start] = np.count_nonzero(makes_slice)
+            phase = self.some(lanes)["phase"]
+            counts = (np.count_nonzero(_MAKES_SLICE.take(phase[own])) for own in pieces(len(phase)))
+            self.slices[lanes.start] = sum(counts)
 
 
 def lane_events(
@@ -87,28 +90,47 @@ def lane_events(
     first_of_track[[track for _, track in thread_lanes]] = bounds[[number for number, _ in thread_lanes]]
     jobs = _placing_jobs(batches, "timed", columns, first_of_track, threads)
 
-    runs = [(number, one.groups) for number, one in enumerate(lanes) if isinstance(one, AsyncLane)]
-    stacks = bounds[[number for number, _ in thread_lanes]]
-    if runs:
-        groups = np.concatenate([own for _, own in runs])
-        entries, run_sizes = asyncs.entries(groups)
-        lane_of_run = np.repeat([number for number, _ in runs], [len(own) for _, own in runs])
-        before = np.cumsum(run_sizes) - run_sizes
-        first_of_lane = np.flatnonzero(np.diff(lane_of_run, prepend=-1))
-        shift = bounds[lane_of_run[first_of_lane]] - before[first_of_lane]
-        run_starts = before + np.repeat(shift, np.diff(np.append(first_of_lane, len(before))))
-        slots = concatenated_ranges(run_starts, run_sizes)
-        stacks = np.sort(np.concatenate((stacks, run_starts)))
-
-        def place_asyncs(worker: Worker) -> None:
-            for name, values in columns.items():
-                worker.check()
-                values[slots] = 0 if name == "duration" else asyncs.events[name][entries]
-
-        jobs.append(place_asyncs)
+    stacks, groups, begins = _stacks(lanes, bounds, asyncs, scratch)
+    if len(groups):
+        jobs.append(partial(_place_asyncs, asyncs, groups, begins, columns))
     categories = map(batches.strings.text, batches.categories)
     annotations = np.array([category == DEVICE_ANNOTATION for category in categories], np.bool_)
     return LaneEvents(columns, bounds, stacks, np.zeros(len(lanes), np.int64), annotations), jobs
+
+
+def _stacks(
+    lanes: Sequence[int | AsyncLane], bounds: I64, asyncs: AsyncEvents, scratch: Scratch
+) -> tuple[I64, I64, I64]:
+    """Return where each stack begins; then of async ids, lane by lane, their groups and where these do."""
+    counts = [1 if isinstance(lane, int) else lane.ids for lane in lanes]
+    ids = sum(lane.ids for lane in lanes if isinstance(lane, AsyncLane))
+    stacks, groups, begins = (scratch.array(size, "i8") for size in (sum(counts), ids, ids))
+    done = at = 0
+    for lane, begin, count in zip(lanes, bounds.tolist(), counts):
+        if isinstance(lane, int):
+            stacks[done] = begin
+        for own in pieces(count if isinstance(lane, AsyncLane) else 0):
+            assert isinstance(lane, AsyncLane)
+            ends = begin + np.cumsum(asyncs.sizes(lane.groups[own]))
+            n = len(ends)
+            groups[at : at + n] = lane.groups[own]
+            begins[at], begins[at + 1 : at + n] = begin, ends[:-1]
+            stacks[done + own.start : done + own.stop] = begins[at : at + n]
+            at, begin = at + n, int(ends[-1])
+        done += count
+    return stacks, groups, begins
+
+
+def _place_asyncs(asyncs: AsyncEvents, groups: I64, begins: I64, columns: Table, worker: Worker) -> None:
+    """Put the events of async ids where `begins` says, some ids at a time."""
+    done = 0
+    while done < len(groups):
+        worker.check()
+        end = max(done + 1, int(np.searchsorted(begins, begins[done] + PIECE, "right")) - 1)
+        entries, slots = asyncs.entries(groups[done:end]), asyncs.slots(groups[done:end], begins[done:end])
+        for name, values in columns.items():
+            values[slots] = 0 if name == "duration" else asyncs.events[name][entries]
+        done = end
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,29 +218,45 @@ class FlowPairs:
         return {number: dict(zip(FLOW_COUNTS, self.counts[number].tolist())) for number in occurring}
 
 
-def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> FlowPairs:
-    pid = np.repeat(batches.track_pid[flows.tracks], np.diff(flows.bounds))
-    return FlowPairs(*loops.pair(flows.columns, pid, len(batches.categories)))
+def paired(flows: FlowEvents, batches: NumberedBatches, worker: Worker) -> FlowPairs:
+    pid = worker.rooms.room("pid", int(flows.bounds[-1]), "u4")
+    numbers, bounds = batches.track_pid[flows.tracks].tolist(), flows.bounds.tolist()
+    for number, begin, end in zip(numbers, bounds, bounds[1:]):
+        pid[begin:end] = number
+    return FlowPairs(*worker.loops.pair(flows.columns, pid, len(batches.categories)))
 
 
 def write_flows(arrows: FlowPairs, flows: FlowEvents, columns: ColumnFiles, worker: Worker) -> None:
-    loops, ordinal = worker.loops, flows.columns["ordinal"]
-    source, target = flows.bound.take(arrows.source), flows.bound.take(arrows.target)
-    every = np.array([0, len(source)], np.uint64)
-    target_ordinal, source_ordinal = ordinal.take(arrows.target), ordinal.take(arrows.source)
-    order, _ = loops.order(every, source.astype(np.int64), -target_ordinal.astype(np.int64), source_ordinal)
-    order = np.arange(len(source), dtype=np.uint32) if order is None else order.copy()
-    for name, values in (
-        ("source", source), ("target", target), ("source_ordinal", source_ordinal),
-        ("target_ordinal", target_ordinal),
-        ("category", flows.columns["category"].take(arrows.source)),
-    ):  # fmt: skip
+    """Write the columns of arrows, by source, latest target first; only the keys of their order are there for
+    all of them at once.
+    """
+    loops, ordinal, n = worker.loops, flows.columns["ordinal"], len(arrows.source)
+    position, later, tie = (
+        worker.rooms.room(f"arrows.{name}", n, dtype)
+        for name, dtype in (("position", "i8"), ("later", "i8"), ("tie", "u4"))
+    )
+    for own in pieces(n):
         worker.check()
-        columns.writer(f"flows.{name}").append(values.take(order))
-    target = target.take(order)
-    number = np.arange(len(target), dtype=np.uint32)
-    order, _ = loops.order(every, target.astype(np.int64), None, number)
-    columns.writer("flows.by_target").append(number if order is None else order)
+        source, target = arrows.source[own], arrows.target[own]
+        position[own] = flows.bound.take(source)
+        later[own] = -ordinal.take(target).astype(np.int64)
+        tie[own] = ordinal.take(source)
+    every = np.array([0, n], np.uint64)
+    order, _ = loops.order(every, position, later, tie)
+    out = {name: columns.writer(f"flows.{name}") for name in ARROW_COLUMNS}
+    for own in pieces(n):
+        worker.check()
+        entries = own if order is None else order[own]
+        source, target = arrows.source[entries], arrows.target[entries]
+        targets = flows.bound.take(target)
+        out["source"].append(flows.bound.take(source))
+        out["target"].append(targets)
+        out["source_ordinal"].append(ordinal.take(source))
+        out["target_ordinal"].append(ordinal.take(target))
+        out["category"].append(flows.columns["category"].take(source))
+        position[own], tie[own] = targets, np.arange(own.start, own.stop)
+    order, _ = loops.order(every, position, None, tie)
+    columns.writer("flows.by_target").append(tie if order is None else order)
 
 
 def correlations(batches: NumberedBatches, scratch: Scratch) -> tuple[Correlations, BuildJob]:

@@ -231,7 +231,7 @@ def _build(
         build(
             read,
             folder,
-            Workers(options.threads, cancelled, read.decoder == NATIVE),
+            Workers(options.threads, cancelled, read.decoder == NATIVE, options.buffers),
             progress,
             path=source.path,
             fingerprint=source.fingerprint,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, concatenated_ranges
+from ..base.arrays import I64, U32, AnyArray, concatenated_ranges, pieces
 from .column_files import ColumnFiles
 from .events import LaneEvents
 from .format import LANE, ROW, LaneKind, RowKind
@@ -145,7 +145,10 @@ def _write_instants(
         for name in INSTANT_COLUMNS:
             columns.writer(f"instants.{name}").append(events.columns[name][own])
         n, start = int(lane["instants"]), events.columns["start"][own]
-        slot_of[events.columns["ordinal"][own]] = np.arange(slices + done, slices + done + n)
+        for some in pieces(n):
+            check()
+            slots = np.arange(slices + done + some.start, slices + done + some.stop)
+            slot_of[events.columns["ordinal"][own][some]] = slots
         row = rows[int(lane["first_row"]) + int(slice_rows[number]) :][:1]
         row["kind"], row["depth"], row["first"], row["count"] = RowKind.INSTANTS, slice_rows[number], done, n
         row["start"], row["end"] = start[0], start[-1]

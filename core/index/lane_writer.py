@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
-from ..base.arrays import I64, U8, U32, U64, AnyArray
+from ..base.arrays import I64, U8, U32, U64, AnyArray, Bools, pieces
 from ..read.batch import Table
 from .checks import require
 from .column_files import ColumnFiles, Scratch
@@ -95,7 +95,7 @@ class LaneWriter:
         loops, events = worker.loops, self._events.some(lanes)
         begin = self._events.bounds[lanes.start]
         bounds = (self._events.bounds[lanes.start : lanes.stop + 1] - begin).astype(np.uint64)
-        kind, mismatched = self._matched(loops, lanes, bounds, events)
+        kind, mismatched = self._matched(worker, lanes, events)
         order, sizes = loops.order(bounds, events["start"], events["duration"], events["ordinal"], kind)
         if order is not None:
             for values in (*events.values(), *(() if kind is None else (kind,))):
@@ -103,17 +103,21 @@ class LaneWriter:
         count = sizes[:, SLICE].copy()
         flags = events["flags"]
         has_flags = bool(flags.any())
-        closed_only = self._without_unclosed(loops, bounds, count, events) if has_flags else {}
-        rows = self._rows(loops, bounds, count, events)
+        closed_only = self._without_unclosed(worker, bounds, count, events) if has_flags else {}
+        rows = self._rows(worker, bounds, count, events)
         ends = np.cumsum(rows.row_sizes, dtype=np.int64)
         firsts, lasts = rows.order[ends - rows.row_sizes], rows.order[ends - 1]
         none = np.zeros(len(lanes), np.int64)
-        unclosed = _per_lane((flags & _UNCLOSED) != 0, bounds) if has_flags else none
-        loose = (
-            none
-            if kind is None
-            else _per_lane((_IS_END.take(events["phase"]) != 0) & (kind == INSTANT), bounds)
-        )
+
+        def flagged(flag: int) -> I64:
+            return _per_lane(lambda own: (flags[own] & flag) != 0, bounds) if has_flags else none
+
+        def is_loose(own: slice) -> Bools:
+            assert kind is not None
+            loose: Bools = (_IS_END.take(events["phase"][own]) != 0) & (kind[own] == INSTANT)
+            return loose
+
+        unclosed = flagged(_UNCLOSED)
         group = Group(
             lanes,
             rows=rows.lane_rows,
@@ -122,8 +126,8 @@ class LaneWriter:
             slices=sizes[:, SLICE].astype(np.int64) - unclosed,
             instants=sizes[:, INSTANT].astype(np.int64),
             unclosed=unclosed,
-            unmatched_ends=loose,
-            pairs=_per_lane((flags & _PAIR) != 0, bounds) if has_flags else none,
+            unmatched_ends=none if kind is None else _per_lane(is_loose, bounds),
+            pairs=flagged(_PAIR),
             start=events["start"][bounds[:-1].astype(np.int64)],
             end=rows.lane_end,
             row_size=rows.row_sizes.copy(),
@@ -139,84 +143,118 @@ class LaneWriter:
 
     # -- what events become -------------------------------------------------------------------------------
 
-    def _matched(self, loops: Loops, lanes: range, bounds: U64, events: Table) -> tuple[U8 | None, int]:
+    def _matched(self, worker: Worker, lanes: range, events: Table) -> tuple[U8 | None, int]:
         """Match begins and ends and make the begins slices; return what each event is, None if all are
         slices, and how many ends of threads name another slice. A begin without name or category takes those
         of its end, one without an end reaches to the end of its stack. Ends without a begin become instants.
         """
-        phase, flags, start, duration = (events[name] for name in ("phase", "flags", "start", "duration"))
+        loops, room, n = worker.loops, worker.rooms.room, len(events["phase"])
+        phase, flags, start = (events[name] for name in ("phase", "flags", "start"))
         if bool(flags.any()):
             flags &= _CLAMPED
-        is_begin = _IS_BEGIN.take(phase)
-        kind = _KIND.take(phase)
-        if not bool(is_begin.any()) and not bool(_IS_END.take(phase).any()):
-            return (kind if bool(kind.any()) else None), 0
-        first = self._events.bounds[lanes.start]
-        cuts = np.searchsorted(self._events.stacks, (first, self._events.bounds[lanes.stop]))
-        stacks = np.append(self._events.stacks[slice(*cuts)] - first, len(phase)).astype(np.uint64)
+        kind, is_begin = room("kind", n, "u1"), room("is_begin", n, "u1")
+        are_slices, has_pairs = True, False
+        for own in pieces(n):
+            kind[own], is_begin[own] = _KIND.take(phase[own]), _IS_BEGIN.take(phase[own])
+            are_slices &= not kind[own].any()
+            has_pairs |= bool(is_begin[own].any() or _IS_END.take(phase[own]).any())
+        if not has_pairs:
+            return (None if are_slices else kind), 0
+        stacks = self._stacks(worker, lanes)
         order, _ = loops.order(stacks, start, None, events["ordinal"])
         if order is not None:
             for values in (*events.values(), is_begin, kind):
                 loops.reorder(values, order)
         partner = loops.match(stacks, phase)
-        begin = np.flatnonzero(is_begin)
-        end = partner[begin]
-        unclosed, begin, end = begin[end == NONE], begin[end != NONE], end[end != NONE]
-
-        if len(unclosed):
-            last = np.maximum.reduceat(start + duration, stacks[:-1].astype(np.int64))
-            stack = np.searchsorted(stacks, unclosed.astype(np.uint64), side="right") - 1
-            duration[unclosed] = last[stack] - start[unclosed]
-            flags[unclosed] = _UNCLOSED
-        duration[begin] = start[end] - start[begin]
-        own, its = events["name"][begin], events["name"][end]
-        mismatched = int(((own != its) & (its != 0) & (own != 0) & (phase[begin] == _B)).sum())
-        for name in ("name", "category"):
-            own = events[name][begin]
-            events[name][begin] = np.where(own == 0, events[name][end], own)
-        flags[begin] = (flags[begin] | flags[end]) & _CLAMPED | _PAIR
-        kind[end] = CLOSING
-        events["end_ordinal"] = self._scratch.full(len(phase), "u4", NONE)
-        events["end_ordinal"][begin] = events["ordinal"][end]
+        events["end_ordinal"] = self._scratch.full(n, "u4", NONE)
+        mismatched, unclosed = 0, []
+        for own in pieces(n):
+            worker.check()
+            begin = own.start + np.flatnonzero(is_begin[own])
+            end = partner[begin]
+            if len(one := begin[end == NONE]):
+                unclosed.append(one.astype(np.uint32))
+            begin, end = begin[end != NONE], end[end != NONE]
+            mismatched += _joined(events, begin, end)
+            kind[end] = CLOSING
+        if unclosed:
+            self._reach_to_the_end(worker, stacks, unclosed, events)
         return kind, mismatched
 
-    def _rows(self, loops: Loops, bounds: U64, count: U64, events: Table) -> LaneRows:
+    def _stacks(self, worker: Worker, lanes: range) -> U64:
+        """Return where each stack of some lanes begins among their events, and the last one's end."""
+        first, last = (int(self._events.bounds[lane]) for lane in (lanes.start, lanes.stop))
+        own = slice(*np.searchsorted(self._events.stacks, (first, last)).tolist())
+        stacks = worker.rooms.room("stacks", own.stop - own.start + 1, "u8")
+        np.subtract(self._events.stacks[own], first, out=stacks[:-1], casting="unsafe")
+        stacks[-1] = last - first
+        return stacks
+
+    def _reach_to_the_end(self, worker: Worker, stacks: U64, unclosed: Sequence[U32], events: Table) -> None:
+        """Let begins without an end reach to the end of their stack."""
+        start, duration = events["start"], events["duration"]
+        ends = worker.rooms.room("ends", len(start), "i8")
+        np.add(start, duration, out=ends)
+        last = np.maximum.reduceat(ends, stacks[:-1].view(np.int64))
+        for some in unclosed:
+            stack = np.searchsorted(stacks, some.astype(np.uint64), side="right") - 1
+            duration[some] = last[stack] - start[some]
+            events["flags"][some] = _UNCLOSED
+
+    def _rows(self, worker: Worker, bounds: U64, count: U64, events: Table) -> LaneRows:
         """Return where slices stand. On lanes with annotations of devices work stands below all of these, so
         that it keeps its row whether or not one is above it; one within work counts as work.
         """
+        loops, n = worker.loops, len(events["start"])
         times = events["start"], events["duration"]
         rows = loops.rows(bounds, count, *times)
-        is_above = self._events.annotations.take(events["category"])
+        if not self._events.annotations.any():
+            return rows
+        is_above = worker.rooms.room("is_above", n, "u1").view(np.bool_)
+        for own in pieces(n):
+            is_above[own] = self._events.annotations.take(events["category"][own])
         if not is_above.any():
             return rows
-        begins = bounds.astype(np.int64)
-        sizes = begins[1:] - begins[:-1]
-        is_above &= np.arange(len(is_above)) < np.repeat(begins[:-1] + count.astype(np.int64), sizes)
-        nested = np.flatnonzero(is_above & (rows.parent != NONE))
+        begins, counts = bounds.astype(np.int64), count.astype(np.int64)
+        for begin, end in zip((begins[:-1] + counts).tolist(), begins[1:].tolist()):
+            is_above[begin:end] = False
+        nested = _where(lambda own: is_above[own] & (rows.parent[own] != NONE), n)
         parent = rows.parent[nested]
         while len(within := nested[is_above[nested] & ~is_above[parent]]):
             is_above[within] = False
-        alone = _per_lane(is_above, bounds).astype(np.uint64)
+        alone = _per_lane(is_above.__getitem__, bounds).astype(np.uint64)
         ends = np.cumsum(np.append(0, alone), dtype=np.uint64)
-        above = loops.rows(ends, alone, *(values[is_above] for values in times))
-        least = np.where(is_above, 0, np.repeat(above.lane_rows, sizes)).astype(np.uint32)
+        some = _where(is_above.__getitem__, n)
+        above = loops.rows(ends, alone, *(values[some] for values in times))
+        least = worker.rooms.room("least", n, "u4")
+        least[:] = above.lane_rows if len(alone) == 1 else np.repeat(above.lane_rows, np.diff(begins))
+        least[some] = 0
         return loops.rows(bounds, count, *times, least)
 
     def _without_unclosed(
-        self, loops: Loops, bounds: U64, count: U64, events: Table
+        self, worker: Worker, bounds: U64, count: U64, events: Table
     ) -> dict[int, tuple[int, int]]:
         """Return (depth, overlapping slices) of lanes with unclosed slices as if these were not there."""
         result = {}
+        times = [events[name] for name in ("start", "duration")]
         for lane, (begin, size) in enumerate(zip(bounds.tolist(), count.tolist())):
-            own = slice(begin, begin + size)
-            closed = np.flatnonzero((events["flags"][own] & _UNCLOSED) == 0)
-            if len(closed) == size:
+            flags = events["flags"][begin : begin + size]
+            closed = sum(int(np.count_nonzero((flags[own] & _UNCLOSED) == 0)) for own in pieces(size))
+            if closed == size:
                 continue
-            some = closed if len(closed) else slice(None)
-            start, duration = events["start"][own][some], events["duration"][own][some]
-            rows = loops.rows(np.zeros(1, np.uint64), np.array([len(start)], np.uint64), start, duration)
-            overlapping = int(rows.lane_overlaps[0]) if len(closed) else 0
-            result[lane] = int(rows.lane_depth[0]), overlapping
+            own_times = [values[begin : begin + size] for values in times]
+            if closed:
+                rooms = [worker.rooms.room(f"closed.{number}", closed, "i8") for number in range(2)]
+                at = 0
+                for own in pieces(size):
+                    some = own.start + np.flatnonzero((flags[own] & _UNCLOSED) == 0)
+                    for values, room in zip(own_times, rooms):
+                        room[at : at + len(some)] = values[some]
+                    at += len(some)
+                own_times = rooms
+            number = np.array([len(own_times[0])], np.uint64)
+            rows = worker.loops.rows(np.zeros(1, np.uint64), number, *own_times)
+            result[lane] = int(rows.lane_depth[0]), int(rows.lane_overlaps[0]) if closed else 0
         return result
 
     # -- columns ------------------------------------------------------------------------------------------
@@ -304,7 +342,31 @@ def _widen(bounds: list[tuple[int, int]], starts: I64, ends: I64) -> None:
         bounds.append((int(starts.min()), int(ends.max())))
 
 
-def _per_lane(mask: AnyArray, bounds: U64) -> I64:
-    """Return how many events of each lane, none of which is empty, the mask has."""
-    counts: I64 = np.add.reduceat(mask, bounds[:-1].astype(np.int64), dtype=np.int64)
+def _joined(events: Table, begin: AnyArray, end: AnyArray) -> int:
+    """Make slices of begins and their ends; return how many ends of threads name another slice."""
+    events["duration"][begin] = events["start"][end] - events["start"][begin]
+    own, its = events["name"][begin], events["name"][end]
+    mismatched = int(((own != its) & (its != 0) & (own != 0) & (events["phase"][begin] == _B)).sum())
+    for name in ("name", "category"):
+        own = events[name][begin]
+        events[name][begin] = np.where(own == 0, events[name][end], own)
+    flags = events["flags"]
+    flags[begin] = (flags[begin] | flags[end]) & _CLAMPED | _PAIR
+    events["end_ordinal"][begin] = events["ordinal"][end]
+    return mismatched
+
+
+def _where(mask: Callable[[slice], Bools], size: int) -> U32:
+    """Return where a mask, asked piece by piece, is true."""
+    some = [(own.start + np.flatnonzero(mask(own))).astype(np.uint32) for own in pieces(size)]
+    return np.concatenate([np.zeros(0, np.uint32), *some])
+
+
+def _per_lane(mask: Callable[[slice], AnyArray], bounds: U64) -> I64:
+    """Return how many events of each lane, none of which is empty, the mask has; of one lane it is asked
+    piece by piece, as that may be large.
+    """
+    if len(bounds) == 2:
+        return np.array([sum(np.count_nonzero(mask(own)) for own in pieces(int(bounds[1])))])
+    counts: I64 = np.add.reduceat(mask(slice(None)), bounds[:-1].astype(np.int64), dtype=np.int64)
     return counts

@@ -69,12 +69,15 @@ class Interned:
     count: int = 0
     by_text: dict[bytes, int] = field(default_factory=dict)  # of plain loops
     slots: U32 = field(default_factory=lambda: np.empty(0, np.uint32))  # of native ones: a hash table
+    allocate: Allocate = np.empty
 
     def grow(self, more: int) -> None:
         if self.count + more > len(self.owner_string):
             size = max(2 * self.count, self.count + more)
-            self.owner_table = np.resize(self.owner_table, size)
-            self.owner_string = np.resize(self.owner_string, size)
+            for name, dtype in (("owner_table", "u2"), ("owner_string", "u4")):
+                values, known = self.allocate(size, dtype), getattr(self, name)[: self.count]
+                values[: self.count] = known
+                setattr(self, name, values)
 
 
 class Rooms:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
+from ..base.arrays import I64, U8, U16, U32, U64, AnyArray, pieces
 from ..base.errors import Cancelled
 from ..read.batch import Table
 from .format import FLOW_COUNTS, NONE
@@ -33,7 +34,7 @@ class NativeLoops:
         """Return room of which mostly a small part at the beginning is used; the rest takes no memory."""
         room = self._sparse.get(name)
         if room is None or len(room) < size:
-            room = self._sparse[name] = np.empty(size, np.uint8)
+            room = self._sparse[name] = _untouched(size)
         return room
 
     def _call(self, name: str, *arguments: int | AnyArray | None) -> None:
@@ -74,7 +75,9 @@ class NativeLoops:
     def intern(self, interned: Interned, table: U16, string: U32) -> U32:
         interned.grow(len(string))
         if 2 * (interned.count + len(string)) > len(interned.slots):
-            interned.slots = np.full(1 << (4 * (interned.count + len(string))).bit_length(), NONE, np.uint32)
+            size = 1 << (4 * (interned.count + len(string))).bit_length()
+            interned.slots = interned.allocate(size, "u4")
+            interned.slots.fill(NONE)
             known, interned.count = interned.count, 0
             self._intern(interned, interned.owner_table[:known], interned.owner_string[:known])
         return self._intern(interned, table, string)
@@ -140,7 +143,9 @@ class NativeLoops:
         rooms = ("bind.order", "bind.sort")
         order, _ = self.order(flows.bounds, columns["start"], None, columns["ordinal"], rooms=rooms)
         if order is None:
-            order = np.arange(len(columns["start"]), dtype=np.uint32)
+            order = self._room("bind.order", len(columns["start"]), "u4")
+            for own in pieces(len(order)):
+                order[own] = np.arange(own.start, own.stop)
         longest = int(count.max(initial=0))
         room = self._sparse_room("open", self._functions.tl_bind_room(ctypes.c_uint64(longest)))
         self._call(
@@ -181,6 +186,13 @@ class NativeLoops:
         count = np.empty(1, np.uint64)
         self._call("tl_compact", dense.itemsize, begin, end, base, dense, present, slots, values, count)
         return slots[: int(count[0])], values[: int(count[0])]
+
+
+def _untouched(size: int) -> U8:
+    """Return bytes that take no memory before they are written, and give it back whole."""
+    if not size:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
 
 
 def _addresses(interned: Interned) -> tuple[U64, U64]:

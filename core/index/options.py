@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from ..read.source import TsUnit
 
 FOLDERS = ("index_dir", "captures")
+BUFFERS = 128 << 20
+"""Bytes of events that wait in memory while an index is built, by default: those of a trace of a gigabyte."""
 
 
 class IndexOptions(NamedTuple):
@@ -21,6 +23,7 @@ class IndexOptions(NamedTuple):
     force: bool = False  # build it anew even where an index is there
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
     ts_unit: TsUnit = "us"  # what `ts` and `dur` count; an index is of one unit
+    buffers: int = BUFFERS  # bytes of events in memory while an index is built; what is more lies in a file
     captures: Path | None = None  # folder with traces of captured graphs; None: the one beside the trace
 
     def to_message(self) -> dict[str, Any]:

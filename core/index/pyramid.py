@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import F64, I64, U32, AnyArray, concatenated_ranges
+from ..base.arrays import F64, I64, U32, AnyArray, concatenated_ranges, pieces
 from .column_files import ColumnFiles
 from .format import BLOCK, FANOUT, LONG, NO_SUMS, RowKind
 
@@ -102,13 +102,17 @@ def longest(count: I64, duration: I64) -> U32:
     out = np.empty(int(pyramid_sizes(count).sum()), np.uint32)
     entries = _tall(count)
     for groups, entry, onward in _climb(count):
-        values = duration[entries]
-        most = np.maximum.reduceat(values, groups)
-        hits = np.flatnonzero(values == np.repeat(most, np.diff(np.append(groups, len(values)))))
-        entries = entries[hits[np.searchsorted(hits, groups)]]
+        entries = entries[_first_greatest(duration[entries], groups)]
         out[entry] = entries
         entries = entries[onward]
     return out
+
+
+def _first_greatest(values: I64, groups: I64) -> I64:
+    """Return where the greatest value of each group stands, the first of equals; `groups`: their begins."""
+    most = np.maximum.reduceat(values, groups)
+    hits = np.flatnonzero(values == np.repeat(most, np.diff(np.append(groups, len(values)))))
+    return hits[np.searchsorted(hits, groups)]
 
 
 def extremes(count: I64, value: F64) -> tuple[F64, F64]:
@@ -145,8 +149,8 @@ def _climb(count: I64) -> Iterator[tuple[I64, I64, AnyArray]]:
         entries, first, size = blocks[further], (first + blocks)[further], FANOUT
 
 
-BATCH = 1 << 20
-"""Slices or samples treated at once; a longer row is treated alone."""
+BATCH = 1 << 18
+"""Slices or samples treated at once, a multiple of BLOCK; a longer row is treated alone, piece by piece."""
 
 
 class Drawing:
@@ -160,12 +164,19 @@ class Drawing:
 
     def write(self, check: Callable[[], None]) -> None:
         """Write all drawing columns; `check` is called now and then and may raise."""
+        counts = self._rows["count"]
         for batch in self._batches(RowKind.SLICES):
             check()
-            self._slices(batch)
+            if counts[batch[0]] > BATCH:
+                self._long_row(int(batch[0]), check)
+            else:
+                self._slices(batch)
         for batch in self._batches(RowKind.SAMPLES):
             check()
-            self._series(batch)
+            if counts[batch[0]] > BATCH:
+                self._long_series(int(batch[0]))
+            else:
+                self._series(batch)
 
     def _batches(self, kind: RowKind) -> Iterator[I64]:
         """Yield numbers of rows that follow one another in their table, at most BATCH entries or one row."""
@@ -183,11 +194,7 @@ class Drawing:
         begin = int(rows["first"][batch[0]])
         end = begin + int(count.sum())
         category = columns.read("slices.category")[begin:end]
-        duration = columns.read("slices.duration")[begin:end].astype(np.int64)
-        long = np.flatnonzero(duration == LONG)
-        if len(long):
-            entries = np.searchsorted(columns.read("long.position"), (long + begin).astype(np.uint32))
-            duration[long] = columns.read("long.duration")[entries]
+        duration = self._durations(begin, end)
 
         sums = category_sums(count, duration, category, self._categories)
         columns.writer("row_categories").append(sums.categories)
@@ -203,15 +210,86 @@ class Drawing:
         columns.writer("pyramid.longest").append(longest(count, duration) + np.uint32(begin))
         self._pyramid += int(sizes.sum())
 
+    def _durations(self, begin: int, end: int) -> I64:
+        duration = self._columns.read("slices.duration")[begin:end].astype(np.int64)
+        long = np.flatnonzero(duration == LONG)
+        if len(long):
+            positions = self._columns.read("long.position")
+            entries = np.searchsorted(positions, (long + begin).astype(np.uint32))
+            duration[long] = self._columns.read("long.duration")[entries]
+        return duration
+
+    def _long_row(self, number: int, check: Callable[[], None]) -> None:
+        """Write what `_slices` writes, of one row in pieces: sums so far are added to those of the next."""
+        row, columns = self._rows[number : number + 1], self._columns
+        first, count = int(row["first"][0]), int(row["count"][0])
+        category = columns.read("slices.category")[first : first + count]
+        is_present = np.zeros(self._categories, np.bool_)
+        for own in pieces(count, BATCH):
+            is_present[category[own]] = True
+        categories = np.flatnonzero(is_present)
+        number_of, kinds = np.cumsum(is_present) - 1, len(categories)
+        size = (-(-count // BLOCK) + 1) * kinds
+        has_sums = size <= max(SUMS_ALWAYS, 2 * count)
+        before = np.zeros(kinds, np.int64)
+        sums = columns.writer("category_sums")
+        sums.append(before[: kinds * has_sums])
+        entries, durations = [], []
+        for own in pieces(count, BATCH):
+            check()
+            duration = self._durations(first + own.start, first + own.stop)
+            groups = np.arange(0, len(duration), BLOCK)
+            if has_sums:
+                table = np.zeros((len(groups), kinds), np.int64)
+                np.add.at(table, (np.arange(len(duration)) // BLOCK, number_of[category[own]]), duration)
+                table[0] += before
+                np.cumsum(table, axis=0, out=table)
+                sums.append(table.ravel())
+                before = table[-1].copy()
+            longest_of = _first_greatest(duration, groups)
+            entries.append((longest_of + (first + own.start)).astype(np.uint32))
+            durations.append(duration[longest_of])
+        row["category_count"], row["categories"] = kinds, self._row_categories
+        row["sums"] = self._sums if has_sums else NO_SUMS
+        row["pyramid"] = self._pyramid
+        columns.writer("row_categories").append(categories)
+        level, values = np.concatenate(entries), np.concatenate(durations)
+        while True:
+            columns.writer("pyramid.longest").append(level)
+            self._pyramid += len(level)
+            if len(level) == 1:
+                break
+            longest_of = _first_greatest(values, np.arange(0, len(level), FANOUT))
+            level, values = level[longest_of], values[longest_of]
+        self._row_categories += kinds
+        self._sums += size * has_sums
+
     def _series(self, batch: I64) -> None:
-        rows = self._rows
-        count = rows["count"][batch].astype(np.int64)
-        begin = int(rows["first"][batch[0]])
+        count = self._rows["count"][batch].astype(np.int64)
+        begin = int(self._rows["first"][batch[0]])
         value = self._columns.read("samples.value")[begin : begin + int(count.sum())]
-        low, high = extremes(count, value)
+        self._rows["pyramid"][batch] = self._samples + _before(pyramid_sizes(count))
+        self._write_extremes(*extremes(count, value))
+
+    def _long_series(self, number: int) -> None:
+        """Write what `_series` writes, of one row in pieces."""
+        row = self._rows[number : number + 1]
+        first, count = int(row["first"][0]), int(row["count"][0])
+        value = self._columns.read("samples.value")[first : first + count]
+        row["pyramid"] = self._samples
+        blocks = [(value[own], np.arange(0, own.stop - own.start, BLOCK)) for own in pieces(count, BATCH)]
+        low = np.concatenate([np.fmin.reduceat(*block) for block in blocks])
+        high = np.concatenate([np.fmax.reduceat(*block) for block in blocks])
+        while True:
+            self._write_extremes(low, high)
+            if len(low) == 1:
+                break
+            groups = np.arange(0, len(low), FANOUT)
+            low, high = np.fmin.reduceat(low, groups), np.fmax.reduceat(high, groups)
+
+    def _write_extremes(self, low: F64, high: F64) -> None:
         self._columns.writer("pyramid.low").append(low)
         self._columns.writer("pyramid.high").append(high)
-        rows["pyramid"][batch] = self._samples + _before(pyramid_sizes(count))
         self._samples += len(low)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, Bools, concatenated_ranges, run_starts
+from ..base.arrays import I64, AnyArray, Bools, concatenated_ranges, pieces, run_starts
 from .format import LaneRole, RowKind
 from .store import Index
 
@@ -79,10 +79,11 @@ def _sampled(index: Index, lanes: AnyArray) -> tuple[I64, AnyArray]:
     below = np.uint64(min((1 << 64) - 1, (SAMPLE << 64) // max(1, int(sizes.sum()))))
     chosen, owners = [], []
     for begin, size, owner in zip(begins.tolist(), sizes.tolist(), lane.tolist()):
-        mixed = starts[begin : begin + size].astype(np.uint64) * MIX
-        here = begin + np.flatnonzero(mixed <= below)
-        chosen.append(here)
-        owners.append(np.full(len(here), owner, np.int64))
+        for own in pieces(size):
+            mixed = starts[begin + own.start : begin + own.stop].astype(np.uint64) * MIX
+            here = begin + own.start + np.flatnonzero(mixed <= below)
+            chosen.append(here)
+            owners.append(np.full(len(here), owner, np.int64))
     positions: I64 = np.concatenate(chosen)
     keys: AnyArray = starts[positions].astype(np.uint64)
     for values in (index.duration(positions), index.column("slices.name")[positions]):

@@ -217,7 +217,7 @@ class Index:
         # All texts stand in one blob without anything between them: of "add", "mm" it is "addmm". There "dm"
         # is found, across two of them: a hit counts only where it lies in one. Pieces of the blob overlap by
         # a byte less than is looked for, so that each hit lies whole in exactly one piece.
-        step = 64 << 20
+        step = 4 << 20
         for base in range(0, len(blob), step):
             window = blob[base : base + step + len(needle) - 1].tobytes()
             at = window.find(needle)

@@ -14,6 +14,7 @@ from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
 from .loops import Allocate, CancelFlag, Rooms
 from .native import NativeLoops
+from .options import BUFFERS
 from .plain import PlainLoops
 
 Loops: TypeAlias = PlainLoops | NativeLoops
@@ -38,11 +39,16 @@ class Workers:
     """Runs jobs on threads: what is done at the same time must not depend on each other."""
 
     def __init__(
-        self, threads: int | None = None, cancelled: CancelledCallback = never, native: bool = True
+        self,
+        threads: int | None = None,
+        cancelled: CancelledCallback = never,
+        native: bool = True,
+        buffers: int = BUFFERS,
     ) -> None:
         """`threads`: None for as many as there are cores. With `native` the loops are those in C, where the
-        library can be loaded.
+        library can be loaded. Of what they sort and place `buffers` bytes lie in memory, the rest in a file.
         """
+        self.buffers = buffers
         self.threads = threads or usual_threads()
         self._cancelled = cancelled
         self._functions = native_library().functions if native else None

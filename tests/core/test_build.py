@@ -33,6 +33,7 @@ from tests.events import (
     read_result,
 )
 from tests.waiting import running_threads, wait_until
+from tracelane.core.base import arrays
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress, never
 from tracelane.core.base.units import TIME_LIMIT
@@ -43,6 +44,7 @@ from tracelane.core.index.batches import SourceStrings
 from tracelane.core.index.build import build
 from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.index.format import FLOW_COUNTS, LONG, NONE, LaneKind, RowKind, SliceFlag
+from tracelane.core.index.options import BUFFERS
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import BuildJob, Worker, Workers
 from tracelane.core.read.batch import string_table
@@ -82,13 +84,12 @@ def test_threads_and_loops_do_not_matter(
 
     def built(name: str, threads: int, native: bool) -> dict[str, bytes]:
         (tmp_path / name).mkdir()
-        build_parts(parts, tmp_path / name, Workers(threads, native=native))
+        buffers = 0 if in_files else BUFFERS
+        build_parts(parts, tmp_path / name, Workers(threads, native=native, buffers=buffers))
         return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
 
     whole = built("whole", 1, False)
     monkeypatch.setattr(events_module, "GROUP", 50)
-    if in_files:
-        monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
     assert any(name.startswith("promoted.") for name in whole)
     assert built("again", threads, native) == whole
 
@@ -106,12 +107,11 @@ def test_stored_batches_are_batches_in_memory(tmp_path: Path) -> None:
     assert files(tmp_path / "memory") == files(folder)
 
 
-def test_scratch_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_files_are_removed(tmp_path: Path) -> None:
     """Columns that do not fit into memory lie in files meanwhile, with the same result, and leave nothing."""
     events = every_phase(seed=9)
     index_of(events, tmp_path / "memory")
-    monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
-    index_of(events, tmp_path / "files", [50])
+    index_of(events, tmp_path / "files", [50], buffers=0)
     assert files(tmp_path / "memory") == files(tmp_path / "files")
     assert not (tmp_path / "files" / "scratch").exists()
 
@@ -122,10 +122,10 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     events = [*every_phase(), *(complete(start, length, pid=88) for start, length in times)]
     cuts = [7, 100, 101, 300]
     index_of(events, tmp_path / "whole", cuts)
-    monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
+    monkeypatch.setattr(arrays.pieces, "__defaults__", (7,))
     for owner, name in ((lane_writer, "PIECE"), (events_module, "GROUP"), (events_module, "SLOTS_PIECE")):
         monkeypatch.setattr(owner, name, 3)
-    index_of(events, tmp_path / "pieces", cuts)
+    index_of(events, tmp_path / "pieces", cuts, buffers=0)
     assert files(tmp_path / "whole") == files(tmp_path / "pieces")
 
 

@@ -14,6 +14,7 @@ from tests.events import complete, counter, index_of
 from tracelane.core.index.format import BLOCK, FANOUT, NO_SUMS
 from tracelane.core.index.pyramid import category_sums, extremes, longest, sums_begin
 
+DRAWING = ("category_sums", "row_categories", "pyramid.longest", "pyramid.low", "pyramid.high")
 COUNTS = st.lists(st.sampled_from([1, 2, 63, 64, 65, 128, 1000, 1025, 3000]), min_size=1, max_size=6)
 
 
@@ -93,13 +94,16 @@ def test_stored_for_long_rows(tmp_path: Path) -> None:
 
 
 def test_more_than_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of rows leave no seam: the columns are those of one batch."""
+    """Batches of rows and pieces of long ones leave no seam: the columns are those of one batch."""
     events = [
         complete(i * 10 + j, 9 - 2 * j, "x", f"c{i % 3}", tid=i % 4) for i in range(300) for j in range(3)
     ]
+    events += [complete(i * 6_000_000_000, (i * 7 % 50) * 100_000_000, "z", tid=9) for i in range(300)]
+    events += [complete(i, 1, "w", f"c{i}", tid=8) for i in range(500)]  # too many categories for sums
+    events += [counter(i, "mem", used=i * 37 % 1100) for i in range(1100)]
     whole = index_of(events, tmp_path / "one")
-    monkeypatch.setattr("tracelane.core.index.pyramid.BATCH", 50)
+    monkeypatch.setattr("tracelane.core.index.pyramid.BATCH", BLOCK)
     pieces = index_of(events, tmp_path / "many")
     assert np.array_equal(whole.rows, pieces.rows)
-    for name in ("category_sums", "row_categories", "pyramid.longest"):
+    for name in DRAWING:
         assert np.array_equal(whole.column(name), pieces.column(name))

@@ -30,8 +30,9 @@ from tracelane.core.index import column_checks, lane_writer
 from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
+from tracelane.core.index.workers import Worker
 from tracelane.core.query.groups import Groups
-from tracelane.core.read.batch import EventFlag
+from tracelane.core.read.batch import EventFlag, Table
 from tracelane.core.read.scan_reference import ScanText
 from tracelane.core.read.source import open_source
 from tracelane.core.tables.analysis import Analysis
@@ -236,9 +237,9 @@ def test_a_negative_duration_is_never_written(tmp_path: Path, monkeypatch: pytes
     """A builder that makes one says that it is at fault, of which file, and how to report that."""
     matched = lane_writer.LaneWriter._matched
 
-    def reversed_durations(self: lane_writer.LaneWriter, *arguments: Any) -> Any:
-        kind = matched(self, *arguments)
-        arguments[3]["duration"][:] *= -1
+    def reversed_durations(self: lane_writer.LaneWriter, worker: Worker, lanes: range, events: Table) -> Any:
+        kind = matched(self, worker, lanes, events)
+        events["duration"][:] *= -1
         return kind
 
     monkeypatch.setattr(lane_writer.LaneWriter, "_matched", reversed_durations)

@@ -13,7 +13,7 @@ from tracelane.core.base.output import StatusLine, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.index.captures import ALL, Choice, ResolvedFiles, left_out_text
 from tracelane.core.index.changes import Waiting
-from tracelane.core.index.options import IndexOptions
+from tracelane.core.index.options import BUFFERS, IndexOptions
 from tracelane.core.tables.selection import Selection, selected_scope, steps_there
 from tracelane.tui.text.progress import ProgressBar
 
@@ -42,6 +42,7 @@ class TraceOptions(Options):
             threads=self.threads,
             force=self.force,
             cache_limit=self.cache_limit,
+            buffers=BUFFERS if self.buffers is None else self.buffers,
             ts_unit=self.ts_unit,
             captures=self.captures,
         )
@@ -124,6 +125,7 @@ class TraceOptions(Options):
             threads=self.threads,
             index_dir=self.index_dir,
             cache_limit=self.cache_limit,
+            buffers=self.buffers,
             force=self.force,
             ts_unit=self.ts_unit,
         )

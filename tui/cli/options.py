@@ -128,7 +128,7 @@ MAX_SHOWN_LENGTH = 40
 """Characters of a value that a message shows."""
 WHICH = ("run", "capture", "rank", "wait")
 """Which of the captures that a path stands for."""
-INDEX = ("captures", "ts_unit", "threads", "index_dir", "cache_limit", "force")
+INDEX = ("captures", "ts_unit", "threads", "buffers", "index_dir", "cache_limit", "force")
 """Where indexes and captured graphs lie, and how indexes are built."""
 WINDOW = ("begin", "end", "tz", "step", "step_name")
 PART = (*WINDOW, "attribute", "skip_first", "lanes", "where")
@@ -395,6 +395,12 @@ class Options:
         "",
         "Threads that read and build; as many as there are cores, up to 4.",
         type=WholeNumber(1, 64),
+    )
+    buffers: int | None = _option(
+        "--buffers",
+        "SIZE",
+        "Memory to index a trace in, 128M by default, besides what reading takes; a file has the rest.",
+        type=Size(),
     )
     index_dir: Path | None = _option(  # noqa: RUF009 - a field
         "--index-dir", "", "Keep the index in this folder instead of the cache.", type=_FOLDER
