@@ -366,6 +366,18 @@ def test_a_row_is_a_metric(tmp_path: Path) -> None:
     assert read_summary(read).metric("kernel.sdsc_fused_mm_0.p95") == one.metric("kernel.sdsc_fused_mm_0.p95")
 
 
+def test_a_row_that_one_side_cannot_have_is_no_metric(tmp_path: Path) -> None:
+    """A summary that was made before there was a table has no numbers of its rows, on either side."""
+    new = _side(tmp_path, "new", {"one": [100, 300]})
+    text = json.loads(summary_json(new))
+    del text["tables"]["modules"]
+    (path := tmp_path / "old.json").write_text(json.dumps(text), encoding="utf-8")
+    old = read_summary(path)
+    for earlier, now in ((old, new), (new, old)):
+        assert difference([earlier], now).metric("module.one.count") is None
+    assert difference([new], new).metric("module.one.count") is not None
+
+
 def test_against_itself(tmp_path: Path) -> None:
     """A trace has not changed from itself."""
     side = _side(tmp_path, "a", {"one": [1], "two": [2, 2]})

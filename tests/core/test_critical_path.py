@@ -307,6 +307,20 @@ def test_a_call_does_not_wait_for_what_was_launched_later(tmp_path: Path) -> Non
     ]
 
 
+def test_an_event_stands_for_all_before_it(tmp_path: Path) -> None:
+    """A call waits for the event recorded last before it, be it by a ns, and so for the work before that."""
+    events = [
+        *launched(0, 5, 15, 1, "first"),
+        complete(2, 0.5, "cudaEventRecord", "cuda_runtime"),
+        *launched(3, 25, 35, 2, "second"),
+        complete(8, 0, "cudaEventRecord", "cuda_runtime"),
+        sync(8.001, 52, "cudaEventSynchronize"),
+        complete(62, 5, "aten::x"),
+    ]
+    rows = [row[:2] for row in path_of(trace_of_events(events, tmp_path))]
+    assert rows[-4:-2] == [("kernel", "second"), ("sync_return", "cudaEventSynchronize")]
+
+
 def test_a_copy_is_waited_for_by_its_call(tmp_path: Path) -> None:
     """cudaMemcpyAsync from pageable memory returns when the copy is done; a kernel's launch does not wait."""
     events = [

@@ -292,6 +292,18 @@ def test_a_capture_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert os.path.join("capture_traces", "page.json") in problem
 
 
+@pytest.mark.parametrize("lost", ["Begin", "End"])
+def test_half_of_the_calls_of_a_capture_are_enough(tmp_path: Path, lost: str) -> None:
+    """Where the calls that begin captures were not recorded, or those that end them, annotations say where
+    captures are.
+    """
+    (name, events), *_ = FULL.items()
+    half = [event for event in events if not event["name"].endswith(f"Stream{lost}Capture")]
+    assert len(half) == len(events) - 1
+    path = write_pair(tmp_path, ONE, {name: half})
+    assert op_names(open_trace(path, index_dir=tmp_path / "index").owners(0)) == ALL
+
+
 def test_work_outside_of_graphs_keeps_its_launch(tmp_path: Path) -> None:
     """Kernels that no graph replayed are owned by their own calls, with captures or without."""
     args = {"correlation": 77, "stream": 7}

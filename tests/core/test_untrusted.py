@@ -139,6 +139,15 @@ def test_lost_work_is_told_where_it_is_missing(
     ]
 
 
+@pytest.mark.parametrize(("first", "count"), [(192, 0), (100, 8)])
+def test_what_runs_when_a_profiler_stops_is_lost(first: int, count: int, tmp_path: Path) -> None:
+    """Eight calls of 200 without work are few at the end, where a profiler loses what still runs; a row of
+    them that others follow is a loss.
+    """
+    lost = periods(opened(tmp_path, program(200, range(first, first + 8))))
+    assert [row[-1] for row in lost] == ([count] if count else [])
+
+
 def test_all_work_is_lost(tmp_path: Path) -> None:
     """Without any device work no device is known, and all launches are lost."""
     ((trouble, device, start, _, count),) = periods(opened(tmp_path, program(20, range(20))))
