@@ -27,6 +27,7 @@ from .controllers.findings import FindingsController
 from .controllers.hits import HitsController
 from .controllers.marks import MarkController
 from .controllers.navigation import MouseController, NavigationController
+from .controllers.overview import OverviewController
 from .controllers.panels import PanelController
 from .controllers.path import PathController
 from .controllers.prompts import PromptController
@@ -41,6 +42,7 @@ from .keys import unbound_message
 from .lanes import messages
 from .lanes.look import AsciiFilter, glyphs
 from .lanes.strips import PathStrip, Verdict
+from .panels.overview import DetailsPane
 from .panels.panel import Panel
 from .panels.tree import TreePane
 from .screens.main import ASKING, MainScreen
@@ -49,6 +51,7 @@ from .session_store import SessionStore, SourceState, ViewerState
 from .stage import Controller, Stage
 from .terminal.driver import TerminalDriver
 from .terminal.memory import MemoryTrimmer
+from .text.overview import FactBlock
 from .themes import THEMES
 from .view_state import PendingFiles, Prepared
 from .widgets.bars import MessageLine
@@ -82,12 +85,13 @@ class TracelaneApp(Stage):
         self.searching = SearchController(self)
         self.panels = PanelController(self)
         self.marking = MarkController(self)
-        self.drawing = DrawingController(self, self.panels)
         self.selection = SelectionController(self)
+        self.findings = FindingsController(self, self.panels, self.selection)
+        self.overviews = OverviewController(self, self.panels, self.findings)
+        self.drawing = DrawingController(self, self.panels, self.overviews)
         self.paths = PathController(self, self.drawing)
         self.tables = TableController(self, self.panels)
         self.queries = QueryController(self, self.panels)
-        self.findings = FindingsController(self, self.panels, self.selection)
         self.hit_list = HitsController(self, self.panels, self.searching)
         self.counters = CounterController(self)
         self.clocks = ClockController(self)
@@ -144,6 +148,9 @@ class TracelaneApp(Stage):
 
     def hint(self) -> Text:
         return self.findings.banner() if self.opening is None else self.opening.hint()
+
+    def overview(self) -> Sequence[FactBlock]:
+        return self.overviews.blocks() if self.opening is None else ()
 
     def notices_changed(self) -> None:
         self.drawing.fill_footer()
@@ -214,6 +221,8 @@ class TracelaneApp(Stage):
     @on(Prompt.Answered)
     @on(Verdict.Pressed)
     @on(PathStrip.Pressed)
+    @on(DetailsPane.RowChosen)
+    @on(DetailsPane.RowHovered)
     @on(VirtualTable.RowChosen)
     @on(TreePane.SandwichAsked)
     @on(TreePane.CallChosen)
@@ -244,6 +253,10 @@ class TracelaneApp(Stage):
                 self.main.query_one(Prompt).pass_on()
             case Verdict.Pressed():
                 self.findings.show_first()
+            case DetailsPane.RowChosen():
+                self.overviews.chosen(message)
+            case DetailsPane.RowHovered():
+                self.hover(message.text)
             case PathStrip.Pressed():
                 self.paths.go_to(message.at)
             case VirtualTable.RowChosen(is_current=True) if message.table.id == "problems":

@@ -118,7 +118,7 @@ def _written(trace: Trace, facts: DeviceFacts) -> bytes:
     longs: list[AnyArray] = []
     shorts: list[AnyArray] = []
     states, gaps = [], []
-    for state in {id(one): one for one in facts.states.by_lane.values()}.values():
+    for state in facts.states.of_devices:
         longs += [state.edges, *(side for one in state.layers for side in (one.starts, one.ends))]
         shorts += [state.states, state.causes]
         own = state.device

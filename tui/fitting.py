@@ -38,7 +38,7 @@ def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_m
     if is_empty:  # what opens folded depends on the screen alone
         session = with_devices_in_view(trace, session, most_lanes)
     layout = layout_of(trace, session)
-    room = room.with_spare(height, layout.height + len(layout.pinned), is_empty)
+    room = room.with_spare(height, layout.height + len(layout.pinned))
     return Fitted(session, room, room.lanes(height), most_lanes)
 
 

@@ -31,6 +31,7 @@ from .screens.answer import PickScreen
 from .session_store import SessionStore
 from .terminal.boundary import BoundedApp
 from .terminal.pacing import PacedApp
+from .text.overview import FactBlock
 from .widgets.bars import MessageLine
 from .widgets.table import ColumnView
 
@@ -327,6 +328,10 @@ class Stage(PacedApp):
     def hint(self) -> Text:
         """Return what the details say where nothing is selected."""
         return Text()
+
+    def overview(self) -> Sequence[FactBlock]:
+        """Return what the details show in its place; nothing as long as it is not known."""
+        return ()
 
     def notices_changed(self) -> None:
         """Show what Esc does, now that another notice is shown, or none."""

@@ -13,7 +13,7 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
-from tracelane.tui.draw.room import EMPTY_PANEL, MAX_EMPTY_PANEL, MIN_LANES
+from tracelane.tui.draw.room import EMPTY_PANEL, MIN_LANES
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.findings import read_report_columns
 from tracelane.tui.panels.panel import GROUPS, Panel, next_panel, tabs
@@ -279,10 +279,11 @@ async def test_a_long_message_hides_no_lane(tmp_path: Path, size: tuple[int, int
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lines", [20, 24, 30])
-async def test_an_empty_panel_lists_findings_where_lanes_leave_lines(trace: Trace, lines: int) -> None:
-    """It takes some of the lines that no lane needs, and gives them back to lanes that open."""
+async def test_an_empty_panel_takes_the_lines_that_lanes_leave(trace: Trace, lines: int) -> None:
+    """It takes the lines that no lane needs, and gives them back to lanes that open."""
     async with open_viewer(trace, (100, lines)) as (app, _):
         height = app.main.query_one(Panel).region.height
-        spare = lines - len(("header", "minimap", "ruler", "message", "footer")) - app.store.layout_now.height
-        assert height == max(EMPTY_PANEL, min(spare, MAX_EMPTY_PANEL))
+        strips = ("header", "minimap", "verdict", "ruler", "message", "footer")
+        spare = lines - len(strips) - app.store.layout_now.height
+        assert height == max(EMPTY_PANEL, spare)
         assert app.store.layout_now.height <= app.store.now.lane_lines

@@ -44,7 +44,7 @@ def test_ranks_that_wait(tmp_path: Path, cache: str, capsys: pytest.CaptureFixtu
     open_ranks(tmp_path, 2, 2)
     paths = [str(tmp_path / f"rank{rank}.json") for rank in range(2)]
     assert main(["view", *paths, "--text", "--index-dir", cache]) == 0
-    said = [line for line in lines_of(capsys) if line.startswith("Rank ")]
+    said = [line for line in lines_of(capsys) if line.startswith("rank ")]
     assert len(said) == 2 and sum("last in" in line for line in said) == 1
 
 
@@ -53,7 +53,9 @@ def test_without_devices(tmp_path: Path, cache: str, capsys: pytest.CaptureFixtu
     write_events(tmp_path / "host.json", [op(0, 60, "aten::long"), op(70, 20, "aten::short")])
     assert main(["view", str(tmp_path / "host.json"), "--text", "--index-dir", cache]) == 0
     lines = lines_of(capsys)
-    assert lines.index("aten::long: 60 µs in 1 call") < lines.index("aten::short: 20 µs in 1 call")
+    assert lines.index("aten::long: 60 µs, 75.0 %, 1 call") < lines.index(
+        "aten::short: 20 µs, 25.0 %, 1 call"
+    )
 
 
 @pytest.mark.parametrize("options", [["--from", "0"], ["--search", "mm"], ["--against", "x"]])

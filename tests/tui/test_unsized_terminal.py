@@ -20,7 +20,7 @@ def test_a_terminal_without_a_size(end: str, code: int, tmp_path: Path) -> None:
     environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     command = tracelane_command("view", str(trace))
     with SlowLine(command, size=(80, 24), stated=(0, 0), environ=environ) as line:
-        line.wait_for("Nothing selected")
+        line.wait_for("17.7 %")
         line.wait_for_quiet(0.5)
         if end == "q":
             line.type("q")

@@ -202,13 +202,16 @@ def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: i
 def _print_words(trace: Trace) -> None:
     """Print the verdict and what takes most time, then what the trace is, as lines that are read aloud."""
     from tracelane.core.tables.frame.scope import Scope
+    from tracelane.core.tables.overview.overview import saved_overview
     from tracelane.core.tables.worker import findings_by_worker
     from tracelane.tui.device_shares import device_facts
     from tracelane.tui.text.overview import overview_text
     from tracelane.tui.text.summary import summary, writable
 
     scope = Scope(trace, clocks=trace.clocks)
-    print_text(writable(overview_text(scope, device_facts(scope), findings_by_worker(scope))))
+    facts = device_facts(scope)
+    groups = saved_overview(scope, facts.states.of_devices)
+    print_text(writable(overview_text(scope, facts.spent, groups, findings_by_worker(scope))))
     print_text(writable(summary(trace, lanes=False)))
 
 

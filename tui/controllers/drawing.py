@@ -38,6 +38,7 @@ from ..session import Session
 from ..stage import Controller, Stage
 from ..steps import pair_of, step_marks
 from ..widgets.bars import Bar, Footer
+from .overview import OverviewController
 from .panels import PanelController
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ if TYPE_CHECKING:
 class DrawingController(Controller):
     """Draws the session anew whenever it, the trace or the screen's size changes."""
 
-    def __init__(self, app: Stage, panels: PanelController) -> None:
+    def __init__(self, app: Stage, panels: PanelController, overviews: OverviewController) -> None:
         super().__init__(app)
         self.panels = panels
+        self.overviews = overviews
         self.busy_texts: list[str] = []
         """What the header says of devices, once that is known."""
         self.path: DrawnPath | None = None
@@ -191,6 +193,7 @@ class DrawingController(Controller):
         self.busy_texts = busy_texts(facts.shares)
         self.fill_header()
         self.app.main.query_one(LaneCanvas).know_ranks(facts.notes)
+        self.overviews.count(facts.states)
 
     @property
     def _has_lanes(self) -> bool:

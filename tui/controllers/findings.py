@@ -74,6 +74,17 @@ class FindingsController(Controller):
         is_shown = leading is not None and (leading.kind != "headline" or leading.rule in LEADS_ON)
         return leading if is_shown else None
 
+    @property
+    def of_whole(self) -> Findings | None:
+        """The findings of the whole trace, None as long as they are not known."""
+        return self._by_range.get(self._whole)
+
+    def show_finding(self, finding: Finding) -> None:
+        """Show a finding's first place, its next if that is shown."""
+        findings = self.of_whole
+        if findings is not None and finding in findings.findings and finding.evidence:
+            self._show_next(findings, findings.findings.index(finding))
+
     def show_first(self) -> None:
         """Show the first finding's first place, its next if that is shown."""
         findings = self._by_range.get(self._whole)
@@ -177,12 +188,12 @@ class FindingsController(Controller):
         again = last is not None and last[0] is findings and last[1] == row
         number = (last[2] + 1) % len(evidence) if last is not None and again else 0
         self._looked_at = findings, row, number
-        self._show_evidence(evidence[number])
+        self.show_place(evidence[number])
         more = "; Enter: the next" if len(evidence) > 1 else ""
         length = format_ns(evidence[number].end - evidence[number].start)
         self.app.say(f"{number + 1} of {len(evidence)}: {evidence[number].label}, {length}{more}")
 
-    def _show_evidence(self, evidence: Evidence) -> None:
+    def show_place(self, evidence: Evidence) -> None:
         """Select a slice, or the gap that a window is, and make it the view's middle, the cursor at its
         start.
         """

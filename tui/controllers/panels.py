@@ -22,6 +22,7 @@ from ..draw.things import Thing
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
 from ..panels.findings import read_report_columns
+from ..panels.overview import DetailsPane
 from ..panels.panel import Panel, next_panel
 from ..read_report import ReadReportRow, read_report_rows
 from ..screens.answer import CopiedText
@@ -144,7 +145,11 @@ class PanelController(Controller):
             thing = read_out(self.store.trace, self.store.session, self.store.layout_now)
         if thing is None:
             self._detailed = None
-            self.app.main.query_one("#details", TextPane).show(self.app.hint())
+            pane = self.app.main.query_one("#details", DetailsPane)
+            if blocks := self.app.overview():
+                pane.show_overview(blocks)
+            else:
+                pane.show(self.app.hint())
             return
         self._detailed = thing, self._details_of(thing)
         self._show_details()

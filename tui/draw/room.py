@@ -20,8 +20,6 @@ SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
 EMPTY_PANEL = 2
-MAX_EMPTY_PANEL = 10
-"""Of lines that nobody else needs an empty panel takes so many, to list the findings."""
 ROOMY_SCREEN = 40
 """From so many lines on an empty panel keeps its room, so that selecting does not move the lanes."""
 MIN_LANES = 6
@@ -53,12 +51,11 @@ class Room(NamedTuple):
         """Return what the other parts leave to the lanes of a screen of so many lines."""
         return max(1, lines - sum(self))
 
-    def with_spare(self, lines: int, lanes: int, empty: bool) -> Room:
+    def with_spare(self, lines: int, lanes: int) -> Room:
         """Return the room with the panel taking what lanes of so many lines leave of the screen."""
         if not self.panel:
             return self
-        panel = self.panel + max(0, self.lanes(lines) - lanes)
-        return self._replace(panel=max(self.panel, min(panel, MAX_EMPTY_PANEL)) if empty else panel)
+        return self._replace(panel=self.panel + max(0, self.lanes(lines) - lanes))
 
     def with_message(self, lines: int, message: int) -> Room:
         """Return the room with the panel so high that a message of so many lines, which covers the panel from

@@ -73,7 +73,7 @@ class DrawnStates:
     def moved(self, clocks: Clocks, pair: RunPair) -> DrawnStates:
         """Return the same on clocks that move the second of two runs."""
         ns = pair.move(clocks) - pair.move(self.clocks)
-        states = {id(one): one for one in self.by_lane.values()}.values()
+        states = self.of_devices
         gaps = {
             lane: replace(one, starts=one.starts + ns, ends=one.ends + ns) if second else one
             for lane, one in self.gaps.items()
@@ -82,6 +82,11 @@ class DrawnStates:
         return DrawnStates.of(
             clocks, [one.moved(ns) if one.device.device.source >= pair.first else one for one in states], gaps
         )
+
+    @property
+    def of_devices(self) -> tuple[DeviceState, ...]:
+        """The states, once each."""
+        return tuple({id(one): one for one in self.by_lane.values()}.values())
 
     def gaps_of(self, lane: Lane, clocks: Clocks) -> LaneGaps | None:
         """Return the gaps in a lane's work, None where they are not known."""

@@ -21,6 +21,7 @@ from ..widgets.bars import GAP, Bar
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane, follow_size
 from .findings import FindingsPane
+from .overview import DetailsPane
 from .table import TablePane
 from .tree import TreePane
 
@@ -177,6 +178,8 @@ def new_pane(name: str) -> Widget:
         return VirtualTable(id=name, empty="nothing was read")
     if name in TREES:
         return TreePane(id=name)
+    if name == "details":
+        return DetailsPane(id=name)
     return TextPane(id=name) if name in NO_TABLES else TablePane(id=name)
 
 

@@ -98,7 +98,7 @@ class MainScreen(Screen[None]):
         lines = self.size.height
         room = room_of(lines, panel_lines, maximised, empty, strips)
         if not maximised:
-            room = room.with_spare(lines, lanes, empty)
+            room = room.with_spare(lines, lanes)
             room = room.with_message(lines, self.query_one(MessageLine).lines)
         self._give(room, maximised)
 

@@ -1,0 +1,173 @@
+"""What a trace is about, counted from tables that exist: work, idle time, ranks, compilation, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ...base.errors import UsageError
+from ..absent import absent
+from ..compile.compile_phases import phase_table, timed
+from ..device.device_state import looked_at
+from ..device.gap import threads_in
+from ..device.kernels import kernels
+from ..device.memory import memory
+from ..device.states import CAUSES, IDLE, UNKNOWN, DeviceState
+from ..findings.finding import Evidence
+from ..frame.scope import Scope
+from ..frame.table import Table
+from ..host.ops import ops
+from ..host.range_table import range_table
+from ..ranks.ranks import Ranks, ranks
+from .rows import Groups, OverviewRow, store_overview, stored_overview
+
+MAX_ROWS = 32
+"""The most rows of a group: those with the most time."""
+MAX_SLICES = 3_000_000
+"""Ranks of more slices are not held against each other: that takes seconds."""
+
+
+def saved_overview(scope: Scope, states: Sequence[DeviceState]) -> Groups:
+    """Return the overview of a scope, whose devices did what `states` say; that of a whole trace is computed
+    once and stored. Raises Cancelled.
+    """
+    stored = stored_overview(scope)
+    if stored is None:
+        stored = overview(scope, states)
+        store_overview(scope, stored)
+    return stored
+
+
+def overview(scope: Scope, states: Sequence[DeviceState]) -> Groups:
+    """Return the rows of each group that has some, most time first. Raises Cancelled."""
+    lacks = absent(scope.trace)
+    groups = {
+        "work": () if "devices" in lacks else _work(scope),
+        "idle": tuple(_idle(scope, states)),
+        "ranks": () if "ranks" in lacks else tuple(_ranks(scope)),
+        "compile": () if "compile" in lacks else tuple(_compile(scope)),
+        "memory": () if "memory" in lacks else tuple(_memory(scope)),
+        "ops": _rows(scope, ops(scope), "self_cpu_ns", "calls"),
+        "slices": _rows(scope, range_table(scope), "self_ns", "count"),
+    }
+    return {name: rows for name, rows in groups.items() if rows}
+
+
+def _rows(scope: Scope, table: Table, amount: str, count: str) -> tuple[OverviewRow, ...]:
+    """Return the rows of a table with the most of an amount, each with the slice that it leads to."""
+    total = max(1, int(table.numbers(amount).sum())) if len(table) else 1
+    order = table.order(amount)[:MAX_ROWS]
+    rows = []
+    for at, row in zip(order.tolist(), table.rows(order)):
+        if row[amount]:
+            name, waited = str(row["name"]), int(row.get("waited_ns") or 0)
+            evidence, kind = _longest(scope, table, at, name), str(row.get("type") or "")
+            share = row[amount] / total
+            rows.append(OverviewRow(name, row[amount], share, row[count], waited, kind, evidence=evidence))
+    return tuple(rows)
+
+
+def _longest(scope: Scope, table: Table, row: int, name: str) -> Evidence | None:
+    """Return the slice that a row of a table leads to."""
+    if table.positions is None or int(table.positions[row]) < 0:
+        return None
+    source = 0 if table.sources is None else int(table.sources[row])
+    return _slice(scope, source, int(table.positions[row]), f"longest {name}")
+
+
+def _slice(scope: Scope, source: int, position: int, label: str) -> Evidence | None:
+    slice_id = scope.trace.slice_id_of(source, position)
+    row_and_index = scope.trace.find(slice_id)
+    if row_and_index is None:
+        return None
+    return Evidence(label, *scope.trace.bounds(*row_and_index, scope.clocks), slice_id)
+
+
+def _work(scope: Scope) -> tuple[OverviewRow, ...]:
+    return _rows(scope, kernels(scope), "total_ns", "count")
+
+
+def _idle(scope: Scope, states: Sequence[DeviceState]) -> Iterator[OverviewRow]:
+    """Yield why devices are idle, most time first, with the longest time of each and what the host did."""
+    low, high = looked_at(scope)
+    within = [one.within(low, high) for one in states]
+    total = max(1, sum(one.of_ns for one in within))
+    rows = []
+    for cause in range(UNKNOWN + 1):
+        spent, count, longest = 0, 0, (0, 0, 0, 0)
+        for number, one in enumerate(within):
+            here = np.flatnonzero((one.states == IDLE) & (one.causes == cause))
+            lengths = np.diff(one.edges)[here]
+            spent, count = spent + int(lengths.sum()), count + len(here)
+            if len(here) and int(lengths.max()) > longest[0]:
+                at = int(here[lengths.argmax()])
+                longest = int(lengths.max()), number, int(one.edges[at]), int(one.edges[at + 1])
+        if spent:
+            _, number, start, end = longest
+            source = states[number].device.device.source
+            threads = threads_in(scope.trace, source, (start, end), scope.clocks, None)
+            doing = next((one.label for one in threads if one.slice is not None), "")
+            evidence = Evidence("longest", start, end)
+            rows.append(
+                OverviewRow(CAUSES[cause], spent, spent / total, count, text=doing, evidence=evidence)
+            )
+    yield from sorted(rows, key=lambda row: -row.amount)
+
+
+def _ranks(scope: Scope) -> Iterator[OverviewRow]:
+    """Yield the ranks by lateness: those that the others wait for most, then those that wait least."""
+    if sum(lane.slices for lane in scope.trace.lanes) > MAX_SLICES:
+        return
+    try:
+        result = ranks(scope)
+    except UsageError:  # of one rank
+        return
+    if len(result.ranks) < 2 or not len(result.skew):
+        return
+    total = max(1, sum(one.kept_waiting_ns for one in result.ranks))
+    for one in sorted(result.ranks, key=lambda one: (-one.kept_waiting_ns, one.waited_ns))[:MAX_ROWS]:
+        text = f"last in {one.last} of {one.collectives}" if one.last else "never last"
+        share, evidence = one.kept_waiting_ns / total, _lateness(scope, result, one.source)
+        if evidence is None and one.longest_wait >= 0:
+            evidence = _slice(scope, result.file_of(one.source), one.longest_wait, "waits longest")
+        name = f"rank {one.rank}"
+        yield OverviewRow(name, one.kept_waiting_ns, share, one.last, one.waited_ns, "", text, evidence)
+
+
+def _lateness(scope: Scope, result: Ranks, source: int) -> Evidence | None:
+    """Return the time from the first to the last arrival at the collective at which the others wait longest
+    for a rank, None where it is never last.
+    """
+    skew = result.skew
+    column = skew.columns.get(source)
+    if column is None:
+        return None
+    own = np.flatnonzero(skew.late & (skew.last == column))
+    if not len(own):
+        return None
+    at = int(own[skew.waited[own].argmax()])
+    label = f"rank {result.number(source)} is last"
+    return Evidence(label, int(skew.first_start[at]), int(skew.last_start[at]))
+
+
+def _compile(scope: Scope) -> Iterator[OverviewRow]:
+    """Yield the phases of torch.compile, most time first, each with its longest call."""
+    table = phase_table(scope, [timed(scope, one) for one in scope.sources])
+    phases = table.texts("phase")
+    total = max(1, int(table.numbers("self_ns").sum())) if len(table) else 1
+    rows = []
+    for phase in dict.fromkeys(phases):
+        at = [row for row, own in enumerate(phases) if own == phase]
+        spent, calls = (int(table.numbers(key)[at].sum()) for key in ("self_ns", "count"))
+        longest = max(at, key=lambda row: int(table.numbers("max_ns")[row]))
+        evidence = _longest(scope, table, longest, table.texts("name")[longest])
+        rows.append(OverviewRow(phase or "other", spent, spent / total, calls, evidence=evidence))
+    yield from sorted(rows, key=lambda row: -row.amount)
+
+
+def _memory(scope: Scope) -> Iterator[OverviewRow]:
+    for use in memory(scope).uses:
+        if use.peak_bytes is not None:
+            evidence = Evidence("peak", use.peak_at, use.peak_at)
+            yield OverviewRow(f"peak of {use.allocator.title}", use.peak_bytes, evidence=evidence)
