@@ -89,6 +89,10 @@ GENERAL_FLOWS = frozenset({"bind_id", "DataFlow", "HostToDevice", "flow"})
 """Categories of arrows between any slices: launches where they lead from the host to a device. XLA writes the
 first (flows of version 2), rocprof the second, CANN the third, Proton the last.
 """
+OWNER_FLOWS = frozenset({"async_npu"})
+"""Categories of arrows from an operator to the device work that is done for it, beside those from the calls
+that start it: torch_npu launches from a thread of its own, in which no operator runs.
+"""
 DEVICE = GROUPS["device"] | {"privateuse1_driver"}
 RUNTIME = Categories(GROUPS["runtime"] - {"overhead", "privateuse1_driver"}, vendors=True)
 """Calls into the runtime or driver of a device."""

@@ -33,6 +33,7 @@ from ..base.kineto import (
     LAUNCH_FLOWS,
     NOT_LAUNCHED,
     OPS,
+    OWNER_FLOWS,
     RUNTIME,
     started_work,
 )
@@ -282,6 +283,22 @@ def _launch_flows(index: Index) -> tuple[U32, U32]:
         usable[general] = to_device & ~from_device
     usable &= sound
     return target[usable], source[usable]
+
+
+def operators_by_arrow(index: Index, work: AnyArray) -> I64:
+    """Return the operator from which an arrow says that a piece of device work is done for it (OWNER_FLOWS),
+    by position; -1 where none does. `work` are positions, ascending.
+    """
+    result = np.full(len(work), -1, np.int64)
+    mask = category_mask(index, OWNER_FLOWS)
+    if not mask.any():
+        return result
+    order = index.column("flows.by_target")
+    target, source = index.column("flows.target")[order], index.column("flows.source")[order]
+    usable = mask[index.column("flows.category")[order]] & (target != NONE) & (source != NONE)
+    of, source = places_in(work, target[usable]), source[usable].astype(np.int64)
+    result[of[of >= 0]] = source[of >= 0]
+    return result
 
 
 def _of_same_correlation(index: Index, kernels: U32, of: I64, sources: U32) -> I64:

@@ -1,8 +1,9 @@
 """Who owns a piece of device work: the call on the host whose op, module, shapes and stack it has.
 
-That is the call that launched it, but for what a graph replays: there one call starts all kernels, and each
-is owned by the call that launched it into the graph while that was captured. Where the trace of the capture
-lies beside the trace (`core/index/graph_folder.py`), its graphs are joined to the replays:
+That is the call that launched it, or the operator from which an arrow of its own comes (torch_npu). Of what a
+graph replays one call starts all kernels: each is owned by the call that launched it into the graph while
+that was captured. Where the trace of the capture lies beside the trace (`core/index/graph_folder.py`), its
+graphs are joined to the replays:
 
 1. the graph is the one of the least batch that holds the step's, by the names of steps and captures; where a
    capture has several graphs, those of a step are its graphs in order;
@@ -36,7 +37,7 @@ from ..index.format import NONE
 from ..index.graph_folder import GraphFile, GraphFolder
 from ..index.store import Index
 from ..query.args import argument_values
-from ..query.launches import Launches
+from ..query.launches import Launches, operators_by_arrow
 from ..query.lookup import category_mask, lanes_of, nearest_around, promoted_of
 from .captured_graphs import (
     COPY,
@@ -166,6 +167,8 @@ def owners_of(index: Index, launches: Launches, rank: int | None) -> Owners:
     """
     count = len(launches.kernels)
     owner = np.where(launches.launch == NONE, -1, launches.launch.astype(np.int64))
+    operators = operators_by_arrow(index, launches.kernels)
+    owner = np.where(operators >= 0, operators, owner)
     nothing = np.full(count, -1, np.int64)
     none = np.zeros(count, np.bool_)
     books = np.zeros(count, np.int64)

@@ -518,7 +518,7 @@ def attributed(trace: Trace) -> tuple[Steps, StepsOfWork]:
     """Return the steps of a trace's first source and the step of all its device work."""
     marks = find_steps(trace, 0)
     assert marks is not None
-    return marks, steps_of_work(Scope(trace), marks, work_positions(trace.indexes[0]))
+    return marks, steps_of_work(Scope(trace), marks, work_positions(trace.indexes[0], trace.launches(0)))
 
 
 @needs(CASES)

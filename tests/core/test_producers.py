@@ -28,6 +28,7 @@ from tracelane.core.tables.doctor.doctor import analyse_doctor
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.frame_columns import work_of
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.ops import analyse_ops
 from tracelane.core.trace import open_trace
 from tracelane.core.trace.devices import devices
 from tracelane.core.trace.step_choice import find_steps
@@ -345,6 +346,46 @@ def cann_with_launches() -> list[Event]:
             {"ph": "f", "bp": "e", "ts": at + 30, "pid": 3, "tid": 2, **arrow},
         ]
     return events
+
+
+def torch_npu() -> list[Event]:
+    """Make what torch_npu writes of two operators: another thread launches, arrows tell for whom."""
+    events = [
+        *_processes({1: "Python", 2: "CANN", 3: "Ascend Hardware"}, {1: "CPU", 3: "NPU"}),
+        *_threads(3, {5: "Stream 5"}),
+    ]
+    for number, (op, kernel, us) in enumerate((("aten::matmul", "MatMulV2", 120), ("aten::add", "Add", 30))):
+        ts = 300 * number
+        launch = {"cat": "HostToDevice", "id": number, "name": "HostToDevice"}
+        owner = {"cat": "async_npu", "id": ts, "name": "torch_to_npu", "bp": "e"}
+        events += [
+            {**_slice(op, ts, 50, 1, 10), "cat": "cpu_op"},
+            _slice("Node@launch", ts + 60, 10, 2, 11),
+            _slice(kernel, ts + 100, us, 3, 5),
+            {"ph": "s", "ts": ts + 60, "pid": 2, "tid": 11, **launch},
+            {"ph": "f", "bp": "e", "ts": ts + 100, "pid": 3, "tid": 5, **launch},
+            {"ph": "s", "ts": ts, "pid": 1, "tid": 10, **owner},
+            {"ph": "f", "ts": ts + 100, "pid": 3, "tid": 5, **owner},
+        ]
+    return events
+
+
+def test_operators_own_what_another_thread_launches(tmp_path: Path) -> None:
+    """Device time of operators is that of the work to which their own arrows lead; launches stay what they
+    are, and all tables speak of the same work.
+    """
+    scope = Scope(open_events(tmp_path, torch_npu()))
+    table = analyse_ops(scope).main
+    rows = dict(zip(table.texts("name"), table.numbers("self_device_ns").tolist()))
+    assert rows == {"aten::matmul": 120_000, "aten::add": 30_000, "MatMulV2": 120_000, "Add": 30_000}
+    assert table.totals["self_device_total_ns"] == 150_000
+    by_op = kernels(scope, by="op")
+    assert dict(zip(by_op.texts("name"), by_op.numbers("total_ns").tolist())) == {
+        "aten::matmul": 120_000,
+        "aten::add": 30_000,
+    }
+    (call,) = analyse_launches(scope)["launches"].rows()
+    assert (call["name"], call["kernels"], call["kernel_ns"]) == ("Node@launch", 2, 150_000)
 
 
 def xla_with_launches() -> list[Event]:

@@ -284,13 +284,14 @@ def lengthened(index: Index, steps: Steps) -> tuple[I64, I64]:
     """Return (starts, ends) by the plugin's rule: a step ends with the last work launched in it, if that is
     later; it begins where the one before ended, the first where work launched before any step ended.
     """
-    work = work_positions(index)
+    launches = launches_of(index)
+    work = work_positions(index, launches)
     begun: I64 = index.column("slices.start")[work].astype(np.int64)
     done = begun + index.duration(work)
-    launches = launches_of(index).calls_of(work)
-    launched = index.column("slices.start")[np.maximum(launches, 0)].astype(np.int64)
+    calls = launches.calls_of(work)
+    launched = index.column("slices.start")[np.maximum(calls, 0)].astype(np.int64)
     of = [
-        (launches >= 0) & (launched >= low) & (launched <= high)
+        (calls >= 0) & (launched >= low) & (launched <= high)
         for low, high in zip(steps.starts.tolist(), steps.ends.tolist())
     ]
     free = ~np.any(of, axis=0)

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from ...base.arrays import I64, AnyArray, add_at, added_upwards, sums_between
 from ...base.errors import UsageError
-from ...base.kineto import MODULE, SYNC_CATEGORIES, WORK
+from ...base.kineto import DEVICE, MODULE, SYNC_CATEGORIES, WORK
 from ...base.numbers import whole_number
 from ...index.flex import flex_work, is_flex
 from ...index.format import NONE
 from ...index.store import Index
 from ...query.groups import Groups, concatenated
-from ...query.launches import Launches
+from ...query.launches import Launches, operators_by_arrow
 from ...query.lookup import category_mask, nearest_around, promoted_of
 from ...trace.owners import OWN
 from ..frame.frame import Frame
@@ -87,12 +87,21 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
     return OpMemory(times, host, np.where(of_device, count, 0), both)
 
 
-def work_positions(index: Index) -> I64:
-    """Return the positions of all kernels, copies, memsets and the device's own records of waiting."""
+def work_positions(index: Index, launches: Launches) -> I64:
+    """Return the positions of all kernels, copies, memsets and the device's own records of waiting; where
+    categories do not tell, of what arrows say that a call started it.
+    """
     if is_flex(index):
         return np.flatnonzero(np.isin(index.column("slices.name"), flex_work(index))).astype(np.int64)
-    mask = category_mask(index, WORK | SYNC_CATEGORIES)
-    return np.flatnonzero(mask[index.column("slices.category")]).astype(np.int64)
+    is_work = category_mask(index, WORK | SYNC_CATEGORIES)[index.column("slices.category")]
+    is_work[uncategorised_work(index, launches)] = True
+    return np.flatnonzero(is_work).astype(np.int64)
+
+
+def uncategorised_work(index: Index, launches: Launches) -> AnyArray:
+    """Return the positions of work that only arrows from calls tell of, ascending."""
+    category = index.column("slices.category")[launches.kernels]
+    return launches.kernels[~category_mask(index, DEVICE)[category]]
 
 
 def op_device_times(events: OpEvents, launches: Launches, work: I64, by_capture: AnyArray) -> tuple[I64, I64]:
@@ -178,7 +187,8 @@ class LinkedWork:
 
 def ops_of(events: OpEvents, launches: Launches, work: I64) -> I64:
     """Return the event number of the op that each piece of device work belongs to, -1 for none: that of its
-    External id or of its launch's; in files whose launches have none, the innermost around the launch.
+    External id, from which an arrow says so, or of its launch's External id; in files whose launches have
+    none, the innermost around the launch.
     """
     index = events.index
     ops, ids = events.ids
@@ -186,6 +196,9 @@ def ops_of(events: OpEvents, launches: Launches, work: I64) -> I64:
     external = events.external_ids(work)
     # Some writers repeat the correlation under this key: then it names no op.
     result = joined(ids, ops, np.where(external == correlation, 0, external))
+    operators = operators_by_arrow(index, work)
+    by_arrow = np.flatnonzero((result < 0) & (operators >= 0))
+    result[by_arrow] = _around(events, operators[by_arrow])
     rest = np.flatnonzero(result < 0)
     if not len(rest):
         return result

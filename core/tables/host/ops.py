@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from ...trace import Trace
 from ...trace.devices import device_word
 from ..frame.cached import cached_table
 from ..frame.frame import Frame
+from ..frame.frame_columns import work_of
 from ..frame.metrics import Metric
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
@@ -43,6 +44,7 @@ from .op_sums import (
     ops_of_calls,
     parse_grouping,
     staying,
+    uncategorised_work,
     work_in,
     work_positions,
 )
@@ -179,10 +181,9 @@ def _host_rows(
         start, end = start + offsets[events.lane], end + offsets[events.lane]
     total = _cut(scope, end) - _cut(scope, start)
     scope.check()
-    positions = work_positions(index)
-    owners = scope.trace.owners(source)
+    owners, launches = scope.trace.owners(source), scope.trace.launches(source)
+    positions = work_positions(index, launches)
     by_capture = np.append(owners.by_capture, False)[owners.rows_of(positions)]
-    launches = scope.trace.launches(source)
     device_total, device_self = op_device_times(events, launches, positions, by_capture)
     scope.check()
     shift = int(offsets[events.lane[0]]) if len(events) else 0
@@ -308,6 +309,9 @@ def _device_rows(scope: Scope, source: int) -> Iterator[tuple[list[_Key], _Colum
     positions = positions_of(
         scope, source, category_mask(index, WORK | SYNC_CATEGORIES | {DEVICE_ANNOTATION})
     )
+    if len(others := uncategorised_work(index, scope.trace.launches(source))):
+        own = work_of(replace(scope, source=source)).position
+        positions = np.union1d(positions, own[np.isin(own, others)])
     if scope.where is not None:
         positions = positions[scope.where(index, positions)]
     if not len(positions):
