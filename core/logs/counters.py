@@ -141,7 +141,7 @@ def memory_counters(scope: Scope) -> list[Counter]:
         if owner is None:
             continue
         whose = "" if one.device is None else one.title.removeprefix(one.device.label).strip()
-        events = one.index.column("instants.ordinal")[one.instants].astype(np.int64)
+        events = one.ordinals
         series = [(whose or "allocated", one.total)]
         if one.reserved is not None and not np.array_equal(one.reserved, one.total):
             series.append((f"{whose} reserved".strip(), one.reserved))

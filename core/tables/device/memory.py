@@ -16,7 +16,7 @@ from ...base.short_names import short_name
 from ...base.units import format_bytes
 from ...query.groups import concatenated, dense
 from ...query.lookup import promoted_of
-from ...trace.devices import ALLOCATION_NAMES, allocates_by_memset, is_aiu
+from ...trace.devices import ALLOCATION_NAMES, is_aiu
 from ..frame.frame import Frame, FrameGroups, Words
 from ..frame.frame_columns import NEVER, work_of
 from ..frame.metrics import Metric
@@ -25,7 +25,7 @@ from ..frame.scope import Scope
 from ..frame.shape import ON_DEVICE, Ask, Shape, flagged, n, statistic, text, total
 from ..frame.table import Table, Tables, row_of_object
 from ..frame.table_rows import Values
-from ..host.allocations import Allocator, allocators, unnamed
+from ..host.allocations import BY_SIZE, NO_RECORD, Allocator, allocators, op_around, unnamed
 
 GB = 1e9
 """The unit of the profiler's "memory bandwidth (GB/s)", in bytes."""
@@ -180,7 +180,6 @@ MEMORY_CURVE = TableSchema(
         Column("reserved", "reserved", "bytes"),
     ),
 )
-RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"
 LEADS = {"peak": "at_peak"}
 """Value of --first -> name of the table, where the two differ."""
@@ -193,7 +192,8 @@ NO_RECORDS = "no [memory] records: profile_memory=True makes torch.profiler writ
 class AllocatorUse:
     """What one allocator did in records [begin, end); times are trace time in ns.
 
-    `peak` is None where only releases are recorded. `at_peak` and `kept` are records, largest first.
+    `peak` is None where only releases are recorded. `at_peak` and `unreleased` are numbers of allocations,
+    largest first.
     """
 
     allocator: Allocator
@@ -281,10 +281,8 @@ def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | Non
     peak_at = start if peak is None or peak < begin else int(allocator.times[peak])
     live = np.empty(0, np.int64) if peak is None else allocator.live(peak)
     unreleased = allocator.unreleased(begin, end)
-    largest_first = (
-        records[np.argsort(-np.abs(allocator.changes[records]), kind="stable")]
-        for records in (live, unreleased)
-    )
+    sizes = allocator.allocations.bytes
+    largest_first = (some[np.argsort(-sizes[some], kind="stable")] for some in (live, unreleased))
     return AllocatorUse(allocator, begin, end, peak, peak_at, *largest_first)
 
 
@@ -299,22 +297,22 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
     for use in uses:
         one = use.allocator
         if one.releases_only:
-            words = (
-                f"{one.title}: only releases are recorded, so its totals are no amounts and it has no peak"
+            yield f"{one.title}: only releases are recorded, so its totals are no amounts and it has no peak"
+        elif one.known_by == BY_SIZE:
+            yield (
+                f"{one.title}: its allocations are Memset (Device) slices, with sizes and without addresses: "
+                f"totals count from the least level that is possible, and {UNPAIRED}"
             )
-            if one.device is not None and allocates_by_memset(one.device.word):
-                words += "; the runtime writes an allocation as a Memset (Device) slice"
-            yield words
         elif use.peak is not None and len(use.at_peak):
-            sizes = one.changes[use.at_peak]
-            inside, earlier = sum_of(sizes[sizes > 0]), -sum_of(sizes[sizes < 0])
+            sizes, begins = one.allocations.bytes[use.at_peak], one.allocations.begins[use.at_peak]
+            inside, earlier = (sum_of(sizes[own]) for own in (begins != NO_RECORD, begins == NO_RECORD))
             rest = (use.peak_bytes or 0) - inside - earlier
             if rest < 0:
                 yield f"{one.title}: addresses that are released are not those that were given: {UNPAIRED}"
                 continue
             words = f"{one.title}: of the peak {format_bytes(inside)} were allocated in the trace"
             if earlier:
-                words += f", {format_bytes(earlier)} before it and released in it"
+                words += f", {format_bytes(earlier)} before it"
             if rest > 0:
                 words += f"; when the other {format_bytes(rest)} were allocated is not recorded"
             yield words
@@ -341,9 +339,9 @@ def _row(use: AllocatorUse) -> dict[str, Any]:
         "allocated_bytes": allocated,
         "released_bytes": released,
         "kept": len(use.unreleased),
-        "kept_bytes": sum_of(one.changes[use.unreleased]),
+        "kept_bytes": sum_of(one.allocations.bytes[use.unreleased]),
         "reserved_bytes": reserved,
-        "known_by": RECORDED if one.recorded else SUMMED,
+        "known_by": one.known_by,
         **(dict.fromkeys(at) if use.peak is None else at),
         **{key: getattr(use, key) for key in ("first_bytes", "peak_bytes")},
     }
@@ -365,32 +363,32 @@ def _live_table(
     result: MemoryUse, name: str, title: str, lists: list[tuple[AllocatorUse, I64]], limit: int
 ) -> Table:
     rows, jumps, notes = [], [], []
-    for use, records in lists:
-        for record in records[:limit].tolist():
-            row, position = _live_row(use, record)
+    for use, numbers in lists:
+        for number in numbers[:limit].tolist():
+            row, position = _live_row(use, number)
             rows.append(row)
             jumps.append((use.allocator.source, position))
-        if len(records) > limit:
-            rest = sum_of(np.abs(use.allocator.changes[records[limit:]]))
-            more = len(records) - limit
+        if len(numbers) > limit:
+            rest = sum_of(use.allocator.allocations.bytes[numbers[limit:]])
+            more = len(numbers) - limit
             words = f"{more:,} smaller ones, {format_bytes(rest)}, are not listed"
             notes.append(f"{use.allocator.title}: {words}")
     return Table.from_rows(replace(LIVE, name=name, title=title), result.scope, rows, jumps, notes=notes)
 
 
-def _live_row(use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
-    one = use.allocator
-    end = int(one.ends()[record])
-    start: int | None = int(one.times[record])
-    stop: int | None = int(one.times[end]) if end < len(one) else None
-    position = one.op_at(record)
-    op = "" if position is None else one.index.string(int(one.index.column("slices.name")[position]))
-    if one.changes[record] < 0:  # a release of what the trace did not see allocated
-        start, stop, op, position = None, start, BEFORE, None
+def _live_row(use: AllocatorUse, number: int) -> tuple[dict[str, Any], int | None]:
+    one, of = use.allocator, use.allocator.allocations
+    begin, end, instant = (int(column[number]) for column in (of.begins, of.ends, of.instants))
+    start = None if begin == NO_RECORD else int(one.times[begin])
+    stop = None if end >= len(one) else int(one.times[end])
+    position = None if instant == NO_RECORD else op_around(one.index, instant)
+    op = BEFORE if instant == NO_RECORD else ""
+    if position is not None:
+        op = one.index.string(int(one.index.column("slices.name")[position]))
     held = None if start is None or stop is None else stop - start
     row = {"rank": str(one.rank), "allocator": one.title, "name": op, "held_ns": held}
-    row |= {"start_ns": start, "end_ns": stop, "bytes": abs(int(one.changes[record]))}
-    return {**row, "address": f"{int(one.addresses[record]):#x}"}, position
+    row |= {"start_ns": start, "end_ns": stop, "bytes": int(of.bytes[number])}
+    return {**row, "address": f"{int(of.addresses[number]):#x}"}, position
 
 
 def curve_table(result: MemoryUse) -> Table:
