@@ -26,6 +26,9 @@ from ..frame.shape import ON_DEVICE, Ask, Shape, flagged, n, statistic, text, to
 from ..frame.table import Table, Tables, row_of_object
 from ..frame.table_rows import Values
 from ..host.allocations import BY_SIZE, NO_RECORD, Allocator, allocators, op_around, unnamed
+from .memory_map import segment_table
+from .memory_stacks import stack_table
+from .memory_steps import memory_step_table
 
 GB = 1e9
 """The unit of the profiler's "memory bandwidth (GB/s)", in bytes."""
@@ -244,6 +247,9 @@ def analyse_memory(scope: Scope, first: str = "allocators", limit: int | None = 
         "allocators": lambda: allocator_table(use),
         "at_peak": lambda: peak_table(use, limit or LARGEST),
         "kept": lambda: unreleased_table(use, limit or LARGEST),
+        "steps": lambda: memory_step_table(scope, [one.allocator for one in use.uses]),
+        "stacks": lambda: stack_table(use.scope, [(one.allocator, one.at_peak) for one in use.uses], limit),
+        "segments": lambda: segment_table(scope, limit or LARGEST),
         "copies": lambda: use.copies,
     }
     return Tables(use.scope, scope.origin, tables, notes).led_by(LEADS.get(first, first))
