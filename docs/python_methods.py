@@ -43,10 +43,20 @@ def _method(row: Analysis) -> str:
     arguments = ["self", *(["*", *options] if options else []), "**part: Unpack[Part]"]
     line = f"    def {row.name}({', '.join(arguments)}) -> Table:\n"
     if len(line) > WIDTH:
-        lines = "".join(f"{INDENT}{argument},\n" for argument in arguments)
+        lines = "".join(map(_argument, arguments))
         line = f"    def {row.name}(\n{lines}    ) -> Table:\n"
     first = row.help.split("\n\n")[0].partition(". ")[0].rstrip(".")
     *texts, last = textwrap.wrap(f'"""{first}."""', WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
     if texts:
         last = last.replace('"""', f'\n{INDENT}"""')
     return line + "\n".join([*texts, last]) + "\n"
+
+
+def _argument(argument: str) -> str:
+    """Return the line of an argument, or three where a choice is too long for one."""
+    line = f"{INDENT}{argument},\n"
+    if len(line) <= WIDTH + 1 or "[" not in argument:
+        return line
+    kind, _, rest = argument.partition("[")
+    choices, _, default = rest.rpartition("]")
+    return f"{INDENT}{kind}[\n{INDENT}    {choices}\n{INDENT}]{default},\n"

@@ -130,7 +130,9 @@ class AnalysisMethods:
     def memory(
         self,
         *,
-        first: Literal["allocators", "peak", "kept", "steps", "stacks", "segments", "copies", "curve"] = "allocators",
+        first: Literal[
+            "allocators", "peak", "kept", "steps", "stacks", "segments", "copies", "curve"
+        ] = "allocators",
         limit: int | None = None,
         **part: Unpack[Part],
     ) -> Table:

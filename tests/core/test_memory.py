@@ -172,20 +172,22 @@ def test_peaks_are_those_of_a_walk_and_no_level_is_negative(name: str, corpus_ca
         one = uses[pair].allocator
         assert one.total.min() >= 0
         assert one.reserved is None or one.reserved.min() >= 0
-        totals = [total for _, _, total in rows]
-        if any(total is None or total < 0 for total in totals):
-            level, totals = 0, []
+        totals = [total for _, _, total in rows if total is not None and total >= 0]
+        if len(totals) == len(rows):
+            assert one.known_by == "recorded"
+            assert one.total.max() == max(totals)
+        else:
+            level, sums = 0, []
             for _, change, _ in sorted(rows, key=lambda row: row[0]):
                 level += change
-                totals.append(level)
+                sums.append(level)
+            before = int(one.total[0]) - sums[0]
+            assert before >= max(0, -min(sums))
+            assert one.total.tolist() == [before + total for total in sums]
             if not any(change > 0 for _, change, _ in rows):
                 assert uses[pair].peak is None
                 continue
-            assert one.total.tolist() == [total + one.total[0] - totals[0] for total in totals]
-            assert one.total[0] - totals[0] >= max(0, -min(totals))
         assert uses[pair].peak_bytes == max(int(one.total[0]) - int(one.changes[0]), *one.total.tolist())
-        if one.known_by == "recorded":
-            assert one.total.max() == max(totals)
 
 
 @for_files("name", FILES)

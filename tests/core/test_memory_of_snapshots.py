@@ -205,6 +205,7 @@ def ran(script: str, path: Path) -> str:
     return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.skipif(not TORCH, reason="TRACELANE_TORCH names no Python with PyTorch")
 @pytest.mark.parametrize("seed", range(3))
@@ -246,6 +247,7 @@ def with_unit(size: float) -> str:
     return f"{size:3.1f}{units[0]}B"
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.skipif(not TORCH, reason="TRACELANE_TORCH names no Python with PyTorch")
 def test_a_snapshot_that_pytorch_made(tmp_path: Path) -> None:
