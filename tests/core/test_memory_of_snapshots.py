@@ -124,8 +124,8 @@ def test_segments_are_those_of_the_allocator(seed: int, tmp_path: Path) -> None:
         parts = ("in_use_bytes", "rounding_bytes", "awaiting_bytes", "free_bytes")
         assert sum(row[part] for part in parts) == row["bytes"]
         assert row["map"] == drawn(by_address[row["allocator"], row["address"]])
-    for one, made in zip(memory_maps(scope), (first, second), strict=True):
-        assert int(one.sizes.sum()) == sum(segment["total_size"] for segment in made.segments)
+    for one, allocator in zip(memory_maps(scope), (first, second), strict=True):
+        assert int(one.sizes.sum()) == sum(segment["total_size"] for segment in allocator.segments)
 
 
 def drawn(segment: dict[str, Any]) -> str:
@@ -234,8 +234,8 @@ def test_pytorch_reads_the_same(seed: int, tmp_path: Path) -> None:
 
 
 def as_pytorch(name: str) -> str:
-    place, _, function = name.rpartition(": ")
-    file, _, line = place.rstrip(")").rpartition("(")
+    position, _, function = name.rpartition(": ")
+    file, _, line = position.rstrip(")").rpartition("(")
     return f"{file.rpartition('/')[2]}:{line}:{function}"
 
 

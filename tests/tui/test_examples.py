@@ -13,6 +13,7 @@ import pytest
 
 from tests.sambatune import write_report
 from tests.scripts import DOCS
+from tests.snapshots import pickled, snapshot_of, training
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.help import examples_of
 from tracelane.tui.cli.main import command_names, main
@@ -79,6 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (folder / "sections").mkdir()
     write_report(folder / "sections").rename(folder / "report.json")
+    (folder / "snapshot.pickle").write_bytes(pickled(snapshot_of(training())))
     return folder
 
 

@@ -20,7 +20,7 @@ from ...trace.devices import rank_of
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table
-from ..host.allocations import TYPE_NAMES, device_keys
+from ..host.allocations import TYPE_NAMES, allocator_keys
 
 CELLS = 24
 """Characters of the picture of a segment."""
@@ -98,7 +98,7 @@ def _of_source(scope: Scope, source: int) -> Iterator[MemoryMap]:
     blocks, states = _named(scope, source, BLOCK_RECORD)
     if not len(segments):
         return
-    keys, block_keys = device_keys(index, segments), device_keys(index, blocks)
+    keys, block_keys = allocator_keys(index, segments), allocator_keys(index, blocks)
     for key in sorted(set(keys.tolist())):
         own, own_blocks = keys == key, block_keys == key
         columns = _numbers(index, segments[own], "addr", "bytes", "stream")

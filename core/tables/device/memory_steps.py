@@ -31,6 +31,7 @@ MEMORY_STEPS = TableSchema(
     jumps_to="the step",
     chief=("name", "kept_bytes", "kept", "allocated_bytes"),
 )
+COUNTED = ("allocations", "allocated_bytes", "kept", "kept_bytes")
 
 
 def memory_step_table(scope: Scope, allocators: Iterable[Allocator]) -> Table:
@@ -61,8 +62,7 @@ def _rows(scope: Scope, one: Allocator, steps: Steps) -> Iterator[tuple[dict[str
         add_at(sizes, step[own], allocations.bytes[begun[own]])
         columns += [np.bincount(step[own], minlength=len(steps)), sizes]
     for number in steps.within(scope.range).tolist():
-        count, size, kept, kept_size = (int(column[number]) for column in columns)
-        if count:
-            values = {"allocations": count, "allocated_bytes": size, "kept": kept, "kept_bytes": kept_size}
+        values = {key: int(column[number]) for key, column in zip(COUNTED, columns)}
+        if values["allocations"]:
             of = {"rank": str(one.rank), "allocator": one.title, "name": steps.labels[number]}
             yield {**of, **values, "start_ns": int(steps.starts[number])}, int(steps.positions[number])

@@ -35,7 +35,7 @@ NO_RECORD = -1
 NO_TYPE = -(1 << 20)
 NO_TOTAL = np.iinfo(np.int64).min
 RECORDED, SUMMED = "recorded", "summed from 0"
-LEAST, BY_SIZE = "summed, start unknown", "by size, start unknown"
+FROM_LEAST, BY_SIZE = "summed, start unknown", "by size, start unknown"
 """How totals are known: the file has them; they are sums of changes, from 0 or, where more is released than
 was allocated, from the least level that is possible; or of allocations of which only the sizes are known.
 """
@@ -234,12 +234,12 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
     times = index.column("instants.start")[rows].astype(np.int64) + scope.lane_offsets(source)[lanes]
     order = np.lexsort((index.column("instants.ordinal")[rows], times))
     rows, times, process = rows[order], times[order], process[order]
-    keys = device_keys(index, rows)
+    keys = allocator_keys(index, rows)
     there = [device for device in devices(scope.trace) if device.source == source]
     pairs = [((key + 1) >> 32, key - ((key + 1) >> 32 << 32)) for key in distinct(keys).tolist()]
     kinds = {pair: {k for k, n in pairs if n == pair[1]} for pair in pairs}
     earlier = _instants_of(scope, source, BEFORE_RECORD)
-    earlier_keys = device_keys(index, earlier)
+    earlier_keys = allocator_keys(index, earlier)
     result = []
     for pair in pairs:
         if pair[0] == NO_TYPE:
@@ -263,7 +263,7 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
     return result
 
 
-def device_keys(index: Index, rows: I64) -> I64:
+def allocator_keys(index: Index, rows: I64) -> I64:
     """Return the device type and id of instants as one number each; without a type it is far below 0."""
     kind = promoted_of(index, "device_type", rows, NO_TYPE, "instant")
     number = promoted_of(index, "device_id", rows, of="instant")
@@ -322,7 +322,7 @@ def _summed(records: Records, known_by: str = "") -> tuple[I64, str]:
     before = sum_of(allocations.bytes[allocations.begins == NO_RECORD])
     sums = running_sums(records.changes)
     before = max(before, -int(sums.min(initial=0)))
-    return sums + before, known_by or (LEAST if before else SUMMED)
+    return sums + before, known_by or (FROM_LEAST if before else SUMMED)
 
 
 def unnamed(scope: Scope) -> int:
