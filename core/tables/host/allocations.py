@@ -320,9 +320,10 @@ def _summed(records: Records, known_by: str = "") -> tuple[I64, str]:
     nothing = np.empty(0, np.int64)
     allocations = allocations_by_address(records, Allocations(*[nothing] * 5))
     before = sum_of(allocations.bytes[allocations.begins == NO_RECORD])
-    sums = running_sums(records.changes)
-    before = max(before, -int(sums.min(initial=0)))
-    return sums + before, known_by or (FROM_LEAST if before else SUMMED)
+    lowest = int(running_sums(records.changes).min(initial=0))
+    before = min(max(before, -lowest), np.iinfo(np.int64).max)
+    level = np.array([before], np.int64)
+    return running_sums(np.concatenate([level, records.changes]))[1:], known_by or (FROM_LEAST if before else SUMMED)
 
 
 def unnamed(scope: Scope) -> int:
