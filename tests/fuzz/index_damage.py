@@ -29,6 +29,7 @@ from unittest import mock
 
 import numpy as np
 
+from tests.waiting import PATIENCE_S
 from tracelane.core.index.format import LONG, NONE, TABLES
 from tracelane.core.index.store import checksum_of, table_file
 from tracelane.core.index.version import MANIFEST
@@ -153,7 +154,10 @@ def run(command: Sequence[str], trace: Path, index_dir: Path) -> Answer:
     name, *options = (str(written) if word == OUT else word for word in command)
     out, err = io.StringIO(), io.StringIO()
     began = time.process_time()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    patient = mock.patch(
+        "tracelane.tui.cli.view.MAX_WAIT_S", PATIENCE_S
+    )  # a picture waits until all is counted
+    with patient, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = main([name, str(trace), *options, "--index-dir", str(index_dir)])
         except BaseException as error:

@@ -13,6 +13,7 @@ from tests.corpus import CORPUS, HOSTILE_MAKER
 from tests.tui.driver import wait_until_handled
 from tests.tui.small_file import small_file
 from tests.tui.small_trace import small_trace
+from tests.waiting import PATIENCE_S
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import Trace, open_trace
@@ -49,6 +50,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
 def _keys_are_acted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("app", "pilot"):
         monkeypatch.setattr(f"textual.{module}.wait_for_idle", wait_until_handled)
+
+
+@pytest.fixture(autouse=True)
+def _pictures_wait_until_all_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracelane.tui.cli.view.MAX_WAIT_S", PATIENCE_S)
 
 
 @pytest.fixture
