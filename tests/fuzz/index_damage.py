@@ -154,9 +154,8 @@ def run(command: Sequence[str], trace: Path, index_dir: Path) -> Answer:
     name, *options = (str(written) if word == OUT else word for word in command)
     out, err = io.StringIO(), io.StringIO()
     began = time.process_time()
-    patient = mock.patch(
-        "tracelane.tui.cli.view.MAX_WAIT_S", PATIENCE_S
-    )  # a picture waits until all is counted
+    # A picture waits until all is counted, however much else the machine does.
+    patient = mock.patch("tracelane.tui.cli.view.MAX_WAIT_S", PATIENCE_S)
     with patient, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = main([name, str(trace), *options, "--index-dir", str(index_dir)])
