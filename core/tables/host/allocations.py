@@ -322,8 +322,8 @@ def _summed(records: Records, known_by: str = "") -> tuple[I64, str]:
     before = sum_of(allocations.bytes[allocations.begins == NO_RECORD])
     lowest = int(running_sums(records.changes).min(initial=0))
     before = min(max(before, -lowest), np.iinfo(np.int64).max)
-    level = np.array([before], np.int64)
-    return running_sums(np.concatenate([level, records.changes]))[1:], known_by or (FROM_LEAST if before else SUMMED)
+    sums = running_sums(np.concatenate([np.array([before], np.int64), records.changes]))
+    return sums[1:], known_by or (FROM_LEAST if before else SUMMED)
 
 
 def unnamed(scope: Scope) -> int:
