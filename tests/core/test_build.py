@@ -38,12 +38,12 @@ from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress, never
 from tracelane.core.base.units import TIME_LIMIT
 from tracelane.core.index import batches as module
-from tracelane.core.index import column_files, lane_writer
+from tracelane.core.index import column_files, id_lanes, lane_writer, pyramid
 from tracelane.core.index import events as events_module
 from tracelane.core.index.batches import SourceStrings
 from tracelane.core.index.build import build
 from tracelane.core.index.column_files import ColumnFiles
-from tracelane.core.index.format import FLOW_COUNTS, LONG, NONE, LaneKind, RowKind, SliceFlag
+from tracelane.core.index.format import BLOCK, FLOW_COUNTS, LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.options import BUFFERS
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import BuildJob, Worker, Workers
@@ -123,9 +123,29 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cuts = [7, 100, 101, 300]
     index_of(events, tmp_path / "whole", cuts)
     monkeypatch.setattr(arrays.pieces, "__defaults__", (7,))
+    monkeypatch.setattr(pyramid, "BATCH", BLOCK)
     for owner, name in ((lane_writer, "PIECE"), (events_module, "GROUP"), (events_module, "SLOTS_PIECE")):
         monkeypatch.setattr(owner, name, 3)
     index_of(events, tmp_path / "pieces", cuts, buffers=0)
+    assert files(tmp_path / "whole") == files(tmp_path / "pieces")
+
+
+def test_pieces_of_shared_lanes_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids that share lanes, begun in any order, lie in the same lanes however little is treated at once."""
+    times = np.random.default_rng(7).integers(0, (4000, 200), (300, 2)).tolist()
+    events = [
+        async_event(phase, time, f"0x{number:x}" if number % 2 else number, "span")
+        for number, (start, length) in enumerate(times)
+        for phase, time in (("b", start), ("n", start + length // 2), ("e", start + length))
+    ]
+    events += [counter(start, "mem", used=length, free=start) for start, length in times]
+    monkeypatch.setattr(id_lanes, "MAX_LANES", 20)
+    index = index_of(events, tmp_path / "whole", [100, 700])
+    assert 1 < np.count_nonzero(index.lanes["kind"] == LaneKind.ASYNC) < 300
+    monkeypatch.setattr(arrays.pieces, "__defaults__", (5,))
+    for owner in (events_module, id_lanes):
+        monkeypatch.setattr(owner, "PIECE", 5)
+    index_of(events, tmp_path / "pieces", [100, 700], buffers=0)
     assert files(tmp_path / "whole") == files(tmp_path / "pieces")
 
 
