@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..base.kineto import MEMORY_RECORD
+from ..base.kineto import MEMORY_RECORD, SEGMENT_RECORD
 from ..index.store import Index
 from ..trace import Trace
 from ..trace.devices import devices, ranks_of_processes
@@ -31,6 +31,8 @@ def absent(trace: Trace) -> frozenset[Need]:
         return frozenset(lacks)
     if not any(index.string_numbers(MEMORY_RECORD, limit=1) for index in trace.indexes):
         lacks.add("memory")
+    if "memory" in lacks or not _has(trace.indexes, (SEGMENT_RECORD,)):
+        lacks.add("segments")
     names: tuple[tuple[Need, str], ...] = (("regions", REGION), ("graphs", GRAPH), ("phases", DYNAMO))
     lacks.update(need for need, text in names if not _has(trace.indexes, (text,)))
     signs = (REGION, GRAPH, FUNCTION, LOOKUP, DYNAMO, *INDUCTOR)

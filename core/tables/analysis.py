@@ -28,7 +28,7 @@ class Option(NamedTuple):
 
 
 Need: TypeAlias = Literal[
-    "devices", "steps", "ranks", "memory", "report", "compile", "regions", "graphs", "phases"
+    "devices", "steps", "ranks", "memory", "segments", "report", "compile", "regions", "graphs", "phases"
 ]
 """What a trace may lack: `absent` tells it without counting."""
 

@@ -662,7 +662,7 @@ OWN = (
                 "segments",
                 "no snapshot of PyTorch's memory here: _dump_snapshot writes one",
                 sort="free_bytes",
-                needs=("memory",),
+                needs=("segments",),
             ),
             TablePanel(
                 "copies",

@@ -10,6 +10,7 @@ import pytest
 
 from tests.corpus import CORPUS, file, needs
 from tests.events import complete, index_of, metadata
+from tests.snapshots import pickled, snapshot_of, training
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables.absent import absent
@@ -123,7 +124,7 @@ def test_an_analysis_stops_wherever_it_is_told_to(
 
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-NOTHING_OF_IT = {"ranks", "report", "memory", "compile", "regions", "graphs", "phases"}
+NOTHING_OF_IT = {"ranks", "report", "memory", "segments", "compile", "regions", "graphs", "phases"}
 
 
 @needs(CORPUS)
@@ -133,14 +134,17 @@ NOTHING_OF_IT = {"ranks", "report", "memory", "compile", "regions", "graphs", "p
     [
         ("gpu/hta_a100_resnet_ddp_nccl.json.gz", NOTHING_OF_IT),
         ("gpu/tl_h100_qwen_infer.json.gz", NOTHING_OF_IT - {"memory"}),
-        ("gpu/tl_torch_compile_triton.json.gz", {"memory", "phases", "ranks", "report"}),
-        ("gpu/tl_vllm_capture_python_functions.pt.trace.json.gz", {"phases", "ranks", "regions", "report"}),
+        ("gpu/tl_torch_compile_triton.json.gz", {"memory", "phases", "ranks", "report", "segments"}),
+        (
+            "gpu/tl_vllm_capture_python_functions.pt.trace.json.gz",
+            {"phases", "ranks", "regions", "report", "segments"},
+        ),
         ("gpu/hta_mtia_inference_rank0.json.gz", NOTHING_OF_IT),
         ("gpu/kineto2021_resnet50_strtid_memory.pt.trace.json.gz", NOTHING_OF_IT - {"memory"}),
-        ("aiu/mlp_trace.json", {"phases", "ranks", "report"}),
+        ("aiu/mlp_trace.json", {"phases", "ranks", "report", "segments"}),
         ("aiu/sample_flex_3062_job_4.json", NOTHING_OF_IT),
-        ("cpu/torch213_compile_first_call.json.gz", {"devices", "memory", "ranks", "report"}),
-        ("cpu/torch213_graph_breaks.json", {"devices", "memory", "phases", "ranks", "report"}),
+        ("cpu/torch213_compile_first_call.json.gz", {"devices", "memory", "ranks", "report", "segments"}),
+        ("cpu/torch213_graph_breaks.json", {"devices", "memory", "phases", "ranks", "report", "segments"}),
         ("multirank/dlrm_8gpu_ranks0-3", NOTHING_OF_IT - {"ranks"}),
         ("chrome/catapult_big_trace.json", NOTHING_OF_IT | {"devices"}),
     ],
@@ -158,6 +162,16 @@ def test_what_the_file_of_dynamo_lacks(tmp_path: Path) -> None:
     lacks_exactly(trace, NOTHING_OF_IT - {"compile", "phases"} | {"devices"})
     row, panel = PANELS["compile-phases"]
     assert len(row.run(Scope(trace), **dict(panel.options))[panel.table]) == 14
+
+
+def test_what_a_snapshot_of_memory_lacks(tmp_path: Path) -> None:
+    """It has allocators and segments, and nothing of a program's time."""
+    path = tmp_path / "s.pickle"
+    path.write_bytes(pickled(snapshot_of(training())))
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    lacks_exactly(trace, NOTHING_OF_IT - {"memory", "segments"} | {"devices"})
+    row, panel = PANELS["memory-segments"]
+    assert len(row.run(Scope(trace), **dict(panel.options))[panel.table]) == 3
 
 
 def lacks_exactly(trace: Trace, lacks: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""Damaged traces, telemetry logs, marks, limits and settings: each is read, or refused in one clear line.
+"""Damaged traces, snapshots, logs, marks, limits and settings: each is read, or refused in one clear line.
 
     python -m tests.fuzz.input_files [SECONDS] [SEED]
 
@@ -29,6 +29,7 @@ from tests.boundary_times import BOUNDARY_TEXTS
 from tests.events import every_phase
 from tests.forms import kineto_classic, kineto_new
 from tests.reading import index_differences
+from tests.snapshots import pickled, snapshot_of, training
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
@@ -131,6 +132,7 @@ class Inputs:
             self.traces,
             self.traces,
             self.traces,
+            self.snapshots,
             self.logs,
             self.settings_files,
         )
@@ -164,6 +166,20 @@ class Inputs:
         )
         for command in choose.sample(commands, 3):
             yield [*command, *index]
+
+    def snapshots(self, choose: random.Random) -> Iterator[Sequence[str]]:
+        """Write a damaged snapshot of PyTorch's memory and yield commands that read it."""
+        snapshot = mutate_json(snapshot_of(training(choose.randrange(1, 5))), choose)
+        data = pickled(snapshot, choose.randrange(2, 6))
+        if choose.random() < 0.7:
+            data = mutate_bytes(data, choose)
+        path = self.folder / "snapshot.pickle"
+        path.write_bytes(data)
+        index = ["--index-dir", str(self.folder / "index")]
+        yield ["info", str(path), "--json", "--force", *index]
+        first = choose.choice(("allocators", "peak", "kept", "steps", "stacks", "segments", "curve"))
+        yield ["memory", str(path), "--first", first, *index]
+        yield ["view", str(path), "--width", "100", "--height", "30", *index]
 
     def logs(self, choose: random.Random) -> Iterator[Sequence[str]]:
         """Write a damaged telemetry log and yield commands that lay it over a trace."""
