@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs
+from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tests.tui.cli_process import tracelane_here
 from tracelane.core import open_trace
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.export.chains import SourceChains
 from tracelane.core.index.store import Index
-from tracelane.core.query.chain import chain_of
+from tracelane.core.query.chain import chain_of, enclosing
 
 
 def small(tmp_path: Path, kernel: S, flows: list[tuple[int, int, str]], launch: S | None = None) -> list:
@@ -155,3 +157,27 @@ def test_the_command_prints_the_goldens(corpus_cache: Path) -> None:
         "chain", path, "--name", "sdsc_", "--at", at, "--json", "--index-dir", str(corpus_cache)
     )
     assert [command_chain(entry) for entry in json.loads(done.stdout)] == [golden_chain(chain)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_encloses_a_slice_is_all_that_runs_where_it_begins(seed: int, tmp_path: Path) -> None:
+    """Also where slices of a lane overlap, on each of several lanes: as if all others had been looked at."""
+    pick = random.Random(seed)
+    spans = [
+        (tid, pick.randrange(60), pick.randrange(1, 20), f"{tid} {number}")
+        for tid in (1, 2, 3)
+        for number in range(12)
+    ]
+    index = index_of([complete(ts, dur, name, tid=tid) for tid, ts, dur, name in spans], tmp_path)
+    names = index.strings(index.column("slices.name"))
+    for position, name in enumerate(names):
+        ((tid, ts, dur, _),) = (one for one in spans if one[-1] == name)
+        expected = {
+            other[-1]
+            for other in spans
+            if other[0] == tid and other[1] < ts < other[1] + other[2] and other[-1] != name
+        }
+        found = {names[at] for at in enclosing(index, position)}
+        # Of slices that begin together the longer ones are around.
+        together = {other[-1] for other in spans if other[:2] == (tid, ts) and other[2] >= dur}
+        assert expected <= found <= expected | together, name

@@ -15,6 +15,7 @@ from tests.rank_files import rank_files
 from tests.remote.servers import bucket, ssh_home, web_server
 from tests.tui.cli_process import tracelane
 from tracelane.core.base.errors import UnreadableError
+from tracelane.core.read.remote_files import remote_status
 from tracelane.core.read.source import open_source
 from tracelane.core.read.urls import is_url, shown_url
 from tracelane.core.trace import open_trace
@@ -174,6 +175,17 @@ def test_a_url_is_never_taken_for_a_path() -> None:
     """Only what has a scheme and two slashes is a URL."""
     assert all(map(is_url, ("s3://b/k", "ssh://host/path", "memory://x")))
     assert not any(map(is_url, ("/a/b", "a:b", "s3:/b/k", "://x", "./s3://x", Path("s3://b"))))
+
+
+@pytest.mark.parametrize("name", ["ranks", "ranks/"])
+def test_a_folder_is_one_however_it_is_written(name: str) -> None:
+    """With a slash at its end or without, and though it has no size; a file, also an empty one, is none."""
+    system = pytest.importorskip("fsspec").filesystem("memory")
+    system.pipe("/ranks/0.json", b"{}")
+    system.pipe("/ranks/empty.json", b"")
+    assert remote_status(f"memory://{name}").is_folder
+    for file in ("0.json", "empty.json"):
+        assert not remote_status(f"memory://ranks/{file}").is_folder
 
 
 @pytest.mark.slow
