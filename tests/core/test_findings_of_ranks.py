@@ -123,6 +123,9 @@ def test_merged_ranks_are_compared(ranks: int, late: int, shared: bool, tmp_path
     (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
     assert finding.text.startswith(f"Process {700 + late} is last in 4 of 4 collectives")
     assert format_ns(cost) in finding.text and (finding.in_steps, finding.of_steps) == (4, 4)
+    # Each place is the time from the first to the last arrival, and names the slice that came last.
+    assert {one.end - one.start for one in finding.evidence} == {(150 - min(delays)) * 1000}
+    assert all(one.slice is not None for one in finding.evidence)
 
 
 def test_what_one_rank_lacks_is_judged_by_the_other(tmp_path: Path) -> None:

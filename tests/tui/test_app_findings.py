@@ -126,6 +126,8 @@ async def test_enter_shows_the_first_place_of_the_first_finding(trace: Trace) ->
         assert "host wait: the host was late" in screen_text(app) and "Enter: next place" in screen_text(app)
         await press_keys(app, pilot, "enter", "enter")
         assert app.session.selection != first and message(app).startswith("3 of 3")
+        await press_keys(app, pilot, "enter")  # all places were shown: on to the next finding
+        assert ", 1 of " in message(app) and not message(app).startswith("1 of 3")
         await press_keys(app, pilot, "d")
         assert "Enter: next place" not in screen_text(app) and "Enter shows it" not in screen_text(app)
         await press_keys(app, pilot, "escape", "escape", "enter")

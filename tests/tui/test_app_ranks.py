@@ -174,7 +174,7 @@ async def test_what_is_selected_in_a_folded_rank_comes_in_sight(tmp_path: Path) 
         assert message(app) == "rank 0 · pod-0 · 2 lanes is hidden: u undoes it"
         app.say("")
         await pilot.pause()
-        assert "rank 0" not in screen_text(app)
+        assert "rank 0 · pod-0" not in screen_text(app)
         app.run_command("hidden")
         await pilot.pause()
         await pilot.pause()

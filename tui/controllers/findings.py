@@ -93,10 +93,21 @@ class FindingsController(Controller):
         if self._first.rule == LISTS_KERNELS:
             self.panels.show("kernels")
             return
-        self._show_next(findings, findings.findings.index(self._first))
+        self._show_next(findings, self._row_to_show(findings, findings.findings.index(self._first)))
         self.store.show(replace(self.store.session, panel="details"))
         self._offered = _seen(self.store.session)
         self.offer()
+
+    def _row_to_show(self, findings: Findings, first: int) -> int:
+        """Return the row of the finding shown last as long as it has more places; then that of the next."""
+        last = self._looked_at
+        if last is None or last[0] is not findings or _seen(self.store.session) != self._offered:
+            return first
+        rows = [row for row, one in enumerate(findings.findings) if one.evidence and not one.note]
+        _, row, number = last
+        if row not in rows or number + 1 < len(findings.findings[row].evidence):
+            return row
+        return rows[(rows.index(row) + 1) % len(rows)]
 
     def offer(self) -> None:
         """Say on the verdict whether Enter shows its place."""
@@ -191,7 +202,9 @@ class FindingsController(Controller):
         self.show_place(evidence[number])
         more = "; Enter: the next" if len(evidence) > 1 else ""
         length = format_ns(evidence[number].end - evidence[number].start)
-        self.app.say(f"{number + 1} of {len(evidence)}: {evidence[number].label}, {length}{more}")
+        is_named = self.store.session.panel == "findings" or findings.findings[row] == self._first
+        title = "" if is_named else f"{findings.findings[row].title}, "
+        self.app.say(f"{title}{number + 1} of {len(evidence)}: {evidence[number].label}, {length}{more}")
 
     def show_place(self, evidence: Evidence) -> None:
         """Select a slice, or the gap that a window is, and make it the view's middle, the cursor at its

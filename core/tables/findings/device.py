@@ -14,6 +14,7 @@ import numpy as np
 from ...base.arrays import EMPTY, I64, Intervals, distinct, merge, sum_of
 from ...base.kineto import NOTED_COLLECTIVES
 from ...base.units import about_ns, count_of, format_ratio, format_share
+from ..device.gap import threads_in
 from ..device.states import BUSY
 from ..frame.frame import Frame
 from ..frame.kinds import KernelType
@@ -77,10 +78,22 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     observation, rows = awaited
     evidence = tuple(
-        facts.slice(each.label, int(skew.positions[skew.last_entry[row]]), (each.start, each.end))
+        facts.slice(
+            each.label if process is not None else f"{each.label}{_meanwhile(facts, each)}",
+            int(skew.positions[skew.last_entry[row]]),
+            (each.start, each.end),
+        )
         for row, each in zip(rows.tolist(), observation.evidence)
     )
     return replace(observation, evidence=evidence)
+
+
+def _meanwhile(facts: SourceFacts, window: Evidence) -> str:
+    """Return what the host of a rank does while the others wait for it, nothing where it does many things."""
+    span, clocks = (window.start, window.end), facts.scope.clocks
+    threads = threads_in(facts.scope.trace, facts.source, span, clocks, None)
+    doing = next((one.label for one in threads if one.slice is not None), "")
+    return f"; meanwhile its host is in {brief(doing)}" if doing else ""
 
 
 def _rank_title(facts: SourceFacts) -> str:
@@ -127,8 +140,8 @@ def awaited_rank(
         Evidence(
             f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
             f"{about_ns(int(skew.waited[row]))}",
-            int(skew.starts[skew.last_entry[row]]),
-            int(skew.ends[skew.last_entry[row]]),
+            int(skew.first_start[row]),
+            int(skew.last_start[row]),
         )
         for row in rows[:EVIDENCE].tolist()
     )
