@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.units import about_ns, count_of, format_bytes, format_share
 from ..device.memory import AllocatorUse, memory
-from ..host.allocations import Allocator, allocators
+from ..host.allocations import BY_SIZE, Allocator, allocators
 from ..host.host_columns import ALLOCATES
 from ..host.op_events import RUNTIME
 from ..rule_threshold import OWN, Limits
@@ -76,7 +76,9 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
     always=True,
 )
 def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
-    known = [one for one in allocators(facts.scope) if not one.releases_only and len(one)]
+    # Where an allocation has only its size, a release that was not recorded looks like growth.
+    recorded = [one for one in allocators(facts.scope) if not one.releases_only and one.known_by != BY_SIZE]
+    known = [one for one in recorded if len(one)]
     if not known:
         return _no_records(facts)
     steps = facts.steps
