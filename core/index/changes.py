@@ -33,12 +33,13 @@ State = tuple[int, int]
 
 
 class Change(NamedTuple):
-    """A file that is not what was read: longer, renamed by its writer, deleted, or written anew."""
+    """A file that is not what was read: longer, renamed by its writer, deleted, written anew, or new."""
 
     path: str
     grown: int = 0  # bytes; 0: renamed, or written anew
     renamed: str = ""
     deleted: bool = False
+    is_new: bool = False  # it was not there when its folder was read
 
     @property
     def text(self) -> str:
@@ -47,6 +48,8 @@ class Change(NamedTuple):
             return f"is complete: {Path(self.renamed).name}"
         if self.deleted:
             return "was deleted"
+        if self.is_new:
+            return f"is new: {Path(self.path).name}"
         return f"grew by {format_bytes(self.grown)}" if self.grown else "was rewritten"
 
 
@@ -56,6 +59,8 @@ def changes_text(changes: Sequence[Change]) -> str:
         return f"file {changes[0].text}"
     if all(change.deleted for change in changes):
         return f"{len(changes)} files were deleted"
+    if all(change.is_new for change in changes):
+        return f"{len(changes)} files are new"
     grown = sum(change.grown for change in changes)
     return f"{len(changes)} files changed" + (f", {format_bytes(grown)} more" if grown else "")
 
@@ -163,8 +168,23 @@ class Awaited(NamedTuple):
         return f"{self.path} {self.why}{size}"
 
 
-class Waiting:
-    """Looks at files again and again until all are complete."""
+IsKnown = Callable[[str, State], bool]
+"""Whether a file in a state is known, so that it need not be looked into."""
+
+
+def nothing_known(_path: str, _state: State) -> bool:
+    return False
+
+
+class FolderLook(NamedTuple):
+    """What was seen of the files that are followed: those that are whole, and what others lack."""
+
+    whole: Mapping[str, State]
+    awaited: tuple[Awaited, ...]
+
+
+class Following:
+    """Looks at files and folders again and again, into each file once while it stays the same."""
 
     def __init__(
         self,
@@ -172,27 +192,40 @@ class Waiting:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Wait for the paths of a command line; `clock` and `now` tell the time between looks, and the time
-        of day.
+        """Follow the paths of a command line; `clock` and `now` tell the time between looks, and the time of
+        day.
         """
         self._paths = tuple(paths)
         self._clock, self._now = clock, now
         self._seen: dict[str, tuple[State, float]] = {}
-        self._lacking: dict[tuple[str, State], str] = {}
+        self._lacking: dict[str, tuple[State, str]] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The paths, with the names that complete files have."""
         return tuple(finished_name(path) for path in self._paths)
 
-    def look(self) -> Awaited | None:
-        """Return the first that is not complete, None where all are."""
+    def look(self, is_over: bool = False, is_known: IsKnown = nothing_known) -> FolderLook:
+        """Return what there is. Once it `is_over` nobody writes any more: no file has to stay the same. Files
+        that are known in their state count as whole and are not looked into.
+        """
+        whole: dict[str, State] = {}
+        awaited: list[Awaited] = []
         for path in self.names:
-            if path != STDIN and (awaited := self._look_at(path)) is not None:
-                return awaited
-        return None
+            if path != STDIN:
+                for file in self._files_of(path, awaited):
+                    seen = self._look_at_file(file, is_over, is_known)
+                    if isinstance(seen, Awaited):
+                        awaited.append(seen)
+                    elif seen is not None:
+                        whole[file] = seen
+        there = {*whole, *(one.path for one in awaited)}
+        self._seen = {path: seen for path, seen in self._seen.items() if path in there}
+        self._lacking = {path: why for path, why in self._lacking.items() if path in there}
+        return FolderLook(whole, tuple(awaited))
 
-    def _look_at(self, path: str) -> Awaited | None:
+    def _files_of(self, path: str, awaited: list[Awaited]) -> list[str]:
+        """Return the files that a path stands for; a folder without any is awaited."""
         try:
             files = [str(file) for file in expanded([path])]
         except UnreadableError:
@@ -200,10 +233,11 @@ class Waiting:
         if os.path.isdir(path):
             files += unfinished_in(Path(path))
             if not files:
-                return Awaited(path, "holds no trace yet")
-        return next((awaited for file in files if (awaited := self._look_at_file(file)) is not None), None)
+                awaited.append(Awaited(path, "holds no trace yet"))
+        return files
 
-    def _look_at_file(self, path: str) -> Awaited | None:
+    def _look_at_file(self, path: str, is_over: bool, is_known: IsKnown) -> Awaited | State | None:
+        """Return the state of a whole file, what another lacks, None for what has no end that is seen."""
         try:
             status = os.stat(path)
         except OSError:
@@ -214,12 +248,14 @@ class Waiting:
         if not stat.S_ISREG(status.st_mode):
             return None  # a pipe is read until its writer closes it
         state = status.st_size, status.st_mtime_ns
-        if not self._is_stable(path, state):
+        if is_known(path, state):
+            return state
+        if not self._is_stable(path, state) and not is_over:
             return Awaited(path, "is being written", status.st_size)
-        if (path, state) not in self._lacking:
-            self._lacking[path, state] = lacking(path)
-        why = self._lacking[path, state]
-        return Awaited(path, why, status.st_size) if why else None
+        if self._lacking.get(path, (None, ""))[0] != state:
+            self._lacking[path] = state, lacking(path)
+        why = self._lacking[path][1]
+        return Awaited(path, why, status.st_size) if why else state
 
     def _is_stable(self, path: str, state: State) -> bool:
         """Tell whether a file has been the same for a while: at first by its time, then by what was seen."""

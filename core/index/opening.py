@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -38,13 +39,14 @@ MAX_OPEN = 16
 class Opened(NamedTuple):
     """The indexes of a trace and the files that they belong to, in the same order. `captures` are all that
     there are, newest first; `current` is the position of the one that is open, None where all are, or where
-    files were not grouped into captures.
+    files were not grouped into captures. `folders` are those that a user named.
     """
 
     indexes: tuple[Index, ...]
     members: tuple[Member, ...]
     captures: tuple[Capture, ...] = ()
     current: int | None = None
+    folders: tuple[str, ...] = ()
 
     def facts(self) -> list[dict[str, Any]]:
         """Return where each index lies, its size in bytes, and what it holds."""
@@ -209,7 +211,8 @@ class OpenedFiles:
         )
         first.events += tuple(event for event in self._events if event not in first.events)
         first.notes += tuple(event for event in self._events if event not in first.notes)
-        return Opened(indexes, members, self.files.captures, self.files.current)
+        folders = tuple(str(path) for path in self.files.named if os.path.isdir(path))
+        return Opened(indexes, members, self.files.captures, self.files.current, folders)
 
     def _open(self, position: int, job: IndexJob) -> None:
         try:

@@ -33,6 +33,7 @@ class TraceWithMore(Trace):
     def __init__(self, own: Trace, more: Sequence[Index]) -> None:
         self.own = own
         super().__init__([*own.indexes, *more], own.members, own.captures, own.open_capture)
+        self.folders = own.folders
         self.opens, self.answers = own.opens, own.answers
 
     # Time and clocks are those of the trace without the further sources.

@@ -49,6 +49,9 @@ class Trace(TraceSlices):
     rank.
     """
 
+    folders: tuple[str, ...] = ()
+    """The folders that a user named to open it."""
+
     answers: object | None = None
     """In the picture of a capture store and of two runs: what `Answers` of core.tables asks in place of the
     drawn slices.
@@ -267,6 +270,7 @@ def trace_of(path: str | Path, index: Index) -> Trace:
 def trace_of_opened(opened: Opened) -> Trace:
     """Return the trace of indexes that are open already."""
     trace = Trace(opened.indexes, opened.members, opened.captures, opened.current)
+    trace.folders = opened.folders
     for index in opened.indexes:
         index.notes += (*time_notes(index, time.time_ns()), *analyzer_notes(index.envelope))
     if trace.clocks is not NO_CLOCKS and trace.alignment.text:

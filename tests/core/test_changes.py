@@ -17,13 +17,14 @@ from tests.events import write_slices
 from tests.tui.small_file import events, small_file
 from tests.waiting import PATIENCE_S, running_threads, wait_until
 from tracelane.core.base.errors import CacheError, UnreadableError
+from tracelane.core.index.arrivals import FolderNews
 from tracelane.core.index.cache import BUILDING, seconds_since, sweep
 from tracelane.core.index.cached import clear_cache, list_cache
 from tracelane.core.index.changes import (
     STABLE_S,
     Change,
+    Following,
     State,
-    Waiting,
     Watch,
     changes_since,
     changes_text,
@@ -255,12 +256,12 @@ class Watched:
     def __init__(self, *paths: Path) -> None:
         self.clock = 100.0
         # The files of a test were all written just now, as far as their own times go.
-        self.waiting = Waiting([str(path) for path in paths], lambda: self.clock, lambda: 0.0)
+        self.following = Following([str(path) for path in paths], lambda: self.clock, lambda: 0.0)
 
     def look(self, after: float = STABLE_S) -> str:
         self.clock += after
-        file = self.waiting.look()
-        return "" if file is None else f"{Path(file.path).name} {file.why}"
+        awaited = self.following.look().awaited
+        return f"{Path(awaited[0].path).name} {awaited[0].why}" if awaited else ""
 
 
 def test_from_nothing_to_the_whole_file(tmp_path: Path) -> None:
@@ -280,7 +281,7 @@ def test_from_nothing_to_the_whole_file(tmp_path: Path) -> None:
     for watched in (by_name, by_live):
         assert watched.look(0.1) == "t.pt.trace.json is being written"
         assert watched.look() == ""
-        assert watched.waiting.names == (str(path),)
+        assert watched.following.names == (str(path),)
 
 
 def test_a_file_that_its_writer_never_renames(tmp_path: Path) -> None:
@@ -290,7 +291,7 @@ def test_a_file_that_its_writer_never_renames(tmp_path: Path) -> None:
     watched = Watched(live)
     assert watched.look() == "t.json.tmp is being written"
     assert watched.look() == ""
-    assert watched.waiting.names == (str(live),)
+    assert watched.following.names == (str(live),)
 
 
 def test_a_folder_waits_for_all_in_it(tmp_path: Path) -> None:
@@ -301,7 +302,6 @@ def test_a_folder_waits_for_all_in_it(tmp_path: Path) -> None:
     (tmp_path / "rank1.json.tmp").write_bytes(WHOLE[:300])
     (tmp_path / "notes.tmp").write_bytes(b"")
     assert watched.look() == "rank0.json is being written"
-    assert watched.look() == "rank1.json.tmp is being written"
     assert watched.look() == f"rank1.json.tmp {CUT}"
     (tmp_path / "rank1.json.tmp").write_bytes(WHOLE)
     (tmp_path / "rank1.json.tmp").rename(tmp_path / "rank1.json")
@@ -328,4 +328,49 @@ def test_what_was_complete_long_ago_opens_at_once(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(WHOLE)
     later = path.stat().st_mtime + STABLE_S + 1
-    assert Waiting([str(path), "-"], now=lambda: later).look() is None
+    assert not Following([str(path), "-"], now=lambda: later).look().awaited
+
+
+def test_what_is_whole_in_a_folder_and_what_is_gone(tmp_path: Path) -> None:
+    """Each look has the whole files and their states; what was deleted leaves nothing behind, and a file that
+    is written anew is looked into again.
+    """
+    watched = Watched(tmp_path)
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    first.write_bytes(WHOLE)
+    second.write_bytes(WHOLE[:-2])
+    watched.look(after=0)
+    watched.clock += STABLE_S
+    look = watched.following.look()
+    assert list(look.whole) == [str(first)] and [one.path for one in look.awaited] == [str(second)]
+    first.unlink()
+    second.write_bytes(WHOLE)
+    watched.look(after=0)
+    assert watched.look() == ""
+    assert list(watched.following.look().whole) == [str(second)]
+    assert set(watched.following._seen) == set(watched.following._lacking) == {str(second)}
+
+
+def test_once_all_is_over_nothing_has_to_rest(tmp_path: Path) -> None:
+    """When nobody writes any more a whole file is whole at once, and half a one stays awaited."""
+    watched = Watched(tmp_path)
+    (tmp_path / "a.json").write_bytes(WHOLE)
+    (tmp_path / "b.json").write_bytes(WHOLE[:-2])
+    look = watched.following.look(is_over=True)
+    assert len(look.whole) == 1 and [one.why for one in look.awaited] == [CUT]
+
+
+def test_news_of_a_folder_are_whole_files(tmp_path: Path) -> None:
+    """A file that appears beside those that were read is news once it is whole; those read are not."""
+    known = tmp_path / "a.json"
+    known.write_bytes(WHOLE)
+    news = FolderNews([str(tmp_path)], [str(known)])
+    assert news.look({}) == ()
+    new = tmp_path / "b.json"
+    new.write_bytes(WHOLE[:-2])
+    os.utime(new, (1, 1))
+    assert news.look({}) == ()
+    new.write_bytes(WHOLE)
+    os.utime(new, (1, 1))
+    wait_until(lambda: news.look({}) == (Change(str(new), is_new=True),))
+    assert changes_text(news.look({})) == "file is new: b.json"

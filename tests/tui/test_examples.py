@@ -39,7 +39,7 @@ RANK1 = (
 FOLDERS = ("DIR", "traces", "ranks", "run", "demo")
 ELSEWHERE = re.compile(
     r"://|--cluster|/scratch|/tmp/|tracelane-demo|--watch|<|\$\(|ncclDevKernel|column cycles"
-    r"|tracelane capture"
+    r"|tracelane capture|tracelane watch"
 )
 """Examples about other machines, processes that run, a GPU or an AIU, and those that shells put together."""
 VERDICTS = {"check", "diff", "doctor"}

@@ -87,6 +87,27 @@ async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert app.wants_reload and app.return_code == 0
 
 
+async def test_a_trace_that_appears_in_the_folder_is_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a folder was opened, a trace that is new in it is announced; where a file was, none is."""
+    monkeypatch.setattr(ReloadController, "watch_period_s", TICK_S)
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    first = small_file(folder)
+    (folder / "settings.json").write_text('{"a": 1}', encoding="utf-8")
+    trace, alone = open_trace(folder, index_dir=tmp_path / "index"), opened(first)
+    assert trace.folders == (str(folder),) and alone.folders == ()
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
+        more(folder / "later.json")
+        await until_noticed(app, pilot)
+        await pilot.pause()
+        assert message(app) == "file is new: later.json: type :reload"
+        app.run_command("reload")
+        await wait_until_idle(app, pilot)
+        assert app.wants_reload
+
+
 async def test_a_change_that_was_not_noticed_yet(path: Path) -> None:
     """:reload looks for itself, whenever the last look was, and stays where nothing has changed."""
     async with open_viewer(opened(path)) as (app, pilot):

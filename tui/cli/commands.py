@@ -204,6 +204,40 @@ READING = (
         ),
     ),
     OwnCommand(
+        "watch",
+        "Say a line of each capture that becomes complete in a folder: steps, step time, busy share, what "
+        "costs time.\n\n"
+        "With --against it names what changed beyond noise, with --limits the limits that are broken "
+        "(metrics as in `tracelane summary`). After -- it runs a program, whose output stays as it is: then "
+        "the lines go to stderr, signals to the program, and the exit code is the program's, else 1 if a "
+        "limit was broken. Without a program it goes on until Ctrl+C. Captures that are there already are "
+        "passed over.",
+        "While it runs",
+        (
+            "tracelane watch traces --against before.json",
+            "tracelane watch traces --limits limits.toml -- torchrun train.py",
+        ),
+        parameters(
+            *("step_name", *INDEX),
+            click.Argument(["folder"], metavar="DIR", shell_complete=completed(complete_files)),
+            click.Argument(["command"], metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
+            click.Option(
+                ["--against"],
+                help="Earlier trace or summary to compare with; of several the median.",
+                multiple=True,
+                metavar="BASE",
+            ),
+            click.Option(
+                ["--limits", "file"], help="Read limits from a TOML file: [max] and [min].", metavar="FILE"
+            ),
+            click.Option(
+                ["--json", "as_json"], help="Print an object of JSON for each, a line each.", is_flag=True
+            ),
+            click.Option(["--from-start"], help="Begin with the captures that are there.", is_flag=True),
+            click.Option(["--count"], help="End after this number of captures.", type=WholeNumber(1)),
+        ),
+    ),
+    OwnCommand(
         "info",
         "Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.\n\n"
         "Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads "

@@ -30,7 +30,8 @@ EXIT_CODES: Mapping[int, str] = {
     0: "done; a check or comparison holds",
     1: (
         "failed; or a limit is exceeded (`check`, `diff --fail-above`), `doctor` warns, `collect` could not "
-        "read a rank, or a process of `capture` has not recorded"
+        "read a rank, or a process of `capture` has not recorded; `watch` "
+        "ends as the program does that it runs"
     ),
     2: "an input is missing, is no trace or cannot be read",
     3: (

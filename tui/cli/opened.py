@@ -12,7 +12,7 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import StatusLine, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.index.captures import ALL, Choice, ResolvedFiles, left_out_text
-from tracelane.core.index.changes import Waiting
+from tracelane.core.index.changes import Following
 from tracelane.core.index.options import BUFFERS, IndexOptions
 from tracelane.core.tables.selection import Selection, selected_scope, steps_there
 from tracelane.tui.text.progress import ProgressBar
@@ -241,9 +241,10 @@ def wait_for(traces: tuple[str, ...]) -> tuple[str, ...]:
 
     A line of stderr is written over; where that is no terminal, there is a line for each new reason.
     """
-    waiting, line, said = Waiting(traces), StatusLine(), ("", "")
+    following, line, said = Following(traces), StatusLine(), ("", "")
     try:
-        while (awaited := waiting.look()) is not None:
+        while lacking := following.look().awaited:
+            awaited = lacking[0]
             text = f"waiting: {awaited.text} (Ctrl+C ends)"
             if line.is_live:
                 line.show(text)
@@ -253,4 +254,4 @@ def wait_for(traces: tuple[str, ...]) -> tuple[str, ...]:
             time.sleep(POLL_S)
     finally:
         line.clear()
-    return waiting.names
+    return following.names

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import ClassVar
 
 from tracelane.core.base.errors import DamagedIndexError
+from tracelane.core.index.arrivals import FolderNews
 from tracelane.core.index.cache import discard
 from tracelane.core.index.captures import ranks_text
-from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text
+from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_since, changes_text
 
 from ..actions.scene import Refusal
 from ..commands.table import command
@@ -22,6 +24,11 @@ from ..widgets.table import ColumnView
 TICK_S = 0.05
 PATIENCE_S = 5.0
 """Seconds that a file system may take to answer after a key is pressed."""
+
+
+def _is_gone(changes: Sequence[Change]) -> bool:
+    """Tell whether files are not there any more, and no new ones that could be read instead."""
+    return any(change.deleted for change in changes) and not any(change.is_new for change in changes)
 
 
 GROUPINGS = {"host": "host", "tp": "tensor parallel", "pp": "pipeline parallel", "dp": "data parallel"}
@@ -46,7 +53,11 @@ class ReloadController(Controller):
         self.store.trace.defer_checks(self.verification)
 
     def begin_watch(self) -> None:
-        self._watch = Watch(self.store.trace.states_read(), self.watch_period_s)
+        trace, look = self.store.trace, changes_since
+        if trace.folders:
+            captured = [member for capture in trace.captures for member in capture.members]
+            look = FolderNews(trace.folders, [str(one.path) for one in captured or trace.members]).look
+        self._watch = Watch(trace.states_read(), self.watch_period_s, look)
         if self._watch.watches:
             self.app.set_interval(self.watch_period_s, self._look_at_changes)
         self.verification_changed()  # the thread may have been done before there was anybody to tell
@@ -103,7 +114,7 @@ class ReloadController(Controller):
     @property
     def _news(self) -> str:
         news = changes_text(self._changes_seen)
-        if any(change.deleted for change in self._changes_seen):
+        if _is_gone(self._changes_seen):
             return news  # what is not there cannot be read again
         keys = keys_text(command("reload"), self.app.config.keys)
         return f"{news}; {keys} reloads" if keys else f"{news}: type :reload"
@@ -130,7 +141,7 @@ class ReloadController(Controller):
             self.app.say("the file system does not answer: nothing is reloaded")
         elif not watch.changes:
             self.app.say("nothing has changed since the trace was read")
-        elif any(change.deleted for change in watch.changes):
+        elif _is_gone(watch.changes):
             self.app.say(f"{changes_text(watch.changes)}: there is nothing to read again")
         else:
             self.app.wants_reload = True

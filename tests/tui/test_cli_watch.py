@@ -1,0 +1,129 @@
+"""`tracelane watch`: a line for each capture, limits and changes, and a program that runs as if by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import ROOT
+from tests.tui.small_file import small_file
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+
+def _command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "tracelane", "watch", *map(str, arguments)]
+
+
+def _watch(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(_command(*arguments), cwd=ROOT, check=False, capture_output=True, encoding="utf-8")
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A trace that somewhere else waits to be written."""
+    (tmp_path / "made").mkdir()
+    return small_file(tmp_path / "made")
+
+
+def _program(trace: Path, folder: Path, code: int = 0) -> list[str]:
+    """A program that writes a trace and says something."""
+    text = (
+        "import os, shutil, sys; os.makedirs(sys.argv[2], exist_ok=True); "
+        "shutil.copy(sys.argv[1], sys.argv[2] + '/t.json'); print('said'); "
+        f"print('erred', file=sys.stderr); sys.exit({code})"
+    )
+    return ["--", sys.executable, "-c", text, str(trace), str(folder)]
+
+
+def test_a_line_for_each_capture(trace: Path) -> None:
+    """Captures that are there are said from the start where that is asked for, then as lines or JSON."""
+    result = _watch(trace.parent, "--from-start", "--count", 1, "--against", trace)
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == 1 and trace.name in result.stdout
+    result = _watch(trace.parent, "--from-start", "--count", 1, "--json")
+    value = json.loads(result.stdout)
+    assert value["files"] == [str(trace)] and value["changes"] == value["limits"] == []
+    assert not value["error"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "exit_code"),
+    [("", 0, 0), ("", 7, 7), ('[max]\n"trace.slices" = 1\n', 0, 1), ('[max]\n"trace.slices" = 1\n', 7, 7)],
+)
+def test_a_program_runs_as_if_by_itself(
+    trace: Path, tmp_path: Path, limits: str, code: int, exit_code: int
+) -> None:
+    """Its output is its own, lines go to stderr, and its exit code goes first; then broken limits count."""
+    options: list[str | Path] = []
+    if limits:
+        (tmp_path / "limits.toml").write_text(limits, encoding="utf-8")
+        options = ["--limits", tmp_path / "limits.toml"]
+    result = _watch(tmp_path / "runs", *options, *_program(trace, tmp_path / "runs", code))
+    assert result.stdout == "said\n" and "erred\n" in result.stderr
+    assert "t.json" in result.stderr and ("LIMIT trace.slices" in result.stderr) == bool(limits)
+    assert result.returncode == exit_code
+
+
+def test_half_a_file_is_said_at_the_end(tmp_path: Path) -> None:
+    """What a program leaves unfinished is no capture and no error, but named."""
+    text = "open(__import__('sys').argv[1] + '/t.json', 'w').write('{\"traceEvents\": [')"
+    result = _watch(tmp_path, "--", sys.executable, "-c", text, tmp_path)
+    assert result.returncode == 0 and "t.json ends in the middle" in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_signals_are_handed_on(tmp_path: Path, number: signal.Signals) -> None:
+    """A signal reaches the program, which decides what it means."""
+    text = (
+        "import signal, sys, time\n"
+        "signal.signal(int(sys.argv[1]), lambda *_: sys.exit(9))\n"
+        "print('ready', flush=True)\nwhile True: time.sleep(60)"
+    )
+    command = _command(tmp_path, "--", sys.executable, "-c", text, f"{int(number)}")
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        wait_until(lambda: process.poll() is not None)
+    assert process.returncode == 9
+
+
+def test_a_program_that_a_signal_ends(tmp_path: Path) -> None:
+    """The exit code is that of a shell."""
+    text = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    assert _watch(tmp_path, "--", sys.executable, "-c", text).returncode == 137
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--", "/no/such/program"], "cannot run /no/such/program"),
+        (["--count", "1", "--", "true"], "--count ends without a program"),
+        (["--against", "/no/such/trace", "--", "true"], "no such file"),
+    ],
+)
+def test_what_means_nothing_is_said_first(tmp_path: Path, arguments: list[str], why: str) -> None:
+    """What cannot be done is said before a program runs."""
+    result = _watch(tmp_path, *arguments)
+    assert result.returncode in (2, 64) and why in result.stderr
+
+
+def test_a_capture_that_is_gone_is_said(trace: Path, tmp_path: Path) -> None:
+    """What was deleted or is damaged when it is opened is a line, and the program's end is its own."""
+    folder = tmp_path / "runs"
+    text = (
+        "import os, sys; os.makedirs(sys.argv[1]); "
+        'open(sys.argv[1] + \'/t.json\', \'w\').write(\'{"traceEvents": [{"ph": "X", "name": 5}]}\')'
+    )
+    result = _watch(folder, "--", sys.executable, "-c", text, folder)
+    assert result.returncode == 0 and "should not have happened" not in result.stderr
+    assert os.listdir(folder) == ["t.json"]
