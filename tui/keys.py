@@ -26,7 +26,11 @@ OWN_KEYS: Final[Mapping[FocusedPart, tuple[tuple[str, str, str], ...]]] = {
         ("↑ ↓ ← →", "Choose a call", "Its caller, its costliest callee, the calls beside it"),
         ("Enter", "Its slices", "List the slices of the call"),
     ),
-    "text": (("↑ ↓", "Scroll", "PgUp, PgDn, Home and End too"),),
+    "text": (
+        ("↑ ↓", "Scroll, choose a row", "PgUp, PgDn, Home and End too"),
+        ("← →", "The other column", "Of the overview, which is shown while nothing is selected"),
+        ("Enter", "Go there", "Show what the row of the overview is about"),
+    ),
 }
 """Keys that a part has of its own: the key, what it is called, what it does."""
 PANE_COMMANDS: Final[Mapping[FocusedPart, tuple[str, ...]]] = {

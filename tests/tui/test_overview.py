@@ -13,8 +13,9 @@ from textual.geometry import Offset
 
 from tests.core.findings_traces import launched, op, step, trace_of
 from tests.core.test_device_state import open_ranks
-from tests.corpus import for_files, traces
+from tests.corpus import file, for_files, traces
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
+from tracelane.core.tables.findings.finding import Evidence
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.overview.overview import overview, saved_overview
 from tracelane.core.tables.overview.rows import stored_overview
@@ -151,6 +152,28 @@ async def test_the_mouse_does_the_same(trace: Trace) -> None:
         await pilot.click(pane, at)
         await wait_until_idle(app, pilot)
         assert app.session.selection is not None and app.session.cursor == 3_070_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cpu/torch_2.13_training.pt.trace.json.gz", "cuda/stacks.pt.trace.json.gz"])
+async def test_every_row_leads_somewhere(name: str, tmp_path: Path) -> None:
+    """Whatever a row leads to, what takes time can be seen afterwards: its time lies in the view, or a panel
+    lists it.
+    """
+    trace = open_trace(file(name), index_dir=tmp_path)
+    async with open_viewer(trace, (120, 60)) as (app, pilot):
+        rows, first = app.main.query_one(DetailsPane).rows, app.session
+        targets = [row.target for row in rows if row.target is not None]
+        assert len(targets) > 10
+        for target in targets:
+            app.store.show(first)
+            app.main.query_one(DetailsPane).post_message(DetailsPane.RowChosen(target))
+            await wait_until_idle(app, pilot)
+            view = app.session.viewport
+            if isinstance(target, Evidence):
+                assert view.start <= target.start and target.end <= view.end and target.start < target.end
+            else:
+                assert app.session != first
 
 
 async def test_a_low_screen_has_the_first_rows(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def _timed(group: str, rows: Sequence[OverviewRow]) -> Iterator[FactRow]:
     longest = max(1, *(row.amount for row in rows))
     for row, label in zip(rows, short_names([row.name for row in rows])):
         if group == "memory":
-            yield FactRow(label, format_bytes(row.amount), target=row.evidence or "memory")
+            yield FactRow(label, format_bytes(row.amount), target="memory")
             continue
         waited = row.waited_ns / max(1, row.amount)
         note = f"waits {about_ns(row.waited_ns)} of it" if row.waited_ns else ""

@@ -169,5 +169,4 @@ def _compile(scope: Scope) -> Iterator[OverviewRow]:
 def _memory(scope: Scope) -> Iterator[OverviewRow]:
     for use in memory(scope).uses:
         if use.peak_bytes is not None:
-            evidence = Evidence("peak", use.peak_at, use.peak_at)
-            yield OverviewRow(f"peak of {use.allocator.title}", use.peak_bytes, evidence=evidence)
+            yield OverviewRow(f"peak of {use.allocator.title}", use.peak_bytes)
