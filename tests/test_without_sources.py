@@ -23,7 +23,10 @@ pytestmark = pytest.mark.slow
 
 RUN_ALL = """
 import contextlib, io, json, sys
+from tests.waiting import PATIENCE_S
+from tracelane.tui.cli import view
 from tracelane.tui.cli.main import main
+view.MAX_WAIT_S = PATIENCE_S  # a picture waits until all is counted
 answers = []
 for words in json.loads(sys.argv[1]):
     out, err = io.StringIO(), io.StringIO()

@@ -289,6 +289,13 @@ class TraceSlices(TraceLanes):
 
         return captured_facts(self.owners(slice_id.source), position)
 
+    def producer(self, source: int) -> str:
+        """Return what wrote a source, "" where nothing tells."""
+        from ..index.producers import producer_of
+
+        known = producer_of(self.indexes[source])
+        return "" if known is None else known.name
+
     def capture_notes(self, source: int) -> tuple[str, ...]:
         """Return what captures say of the graphs that a source replays, in sentences, and why not of all."""
         return () if self.indexes[source].graph_folder is None else self.owners(source).notes

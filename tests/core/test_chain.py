@@ -177,7 +177,7 @@ def test_what_encloses_a_slice_is_all_that_runs_where_it_begins(seed: int, tmp_p
             for other in spans
             if other[0] == tid and other[1] < ts < other[1] + other[2] and other[-1] != name
         }
-        found = {names[at] for at in enclosing(index, position)}
+        around = {names[at] for at in enclosing(index, position)}
         # Of slices that begin together the longer ones are around.
         together = {other[-1] for other in spans if other[:2] == (tid, ts) and other[2] >= dur}
-        assert expected <= found <= expected | together, name
+        assert expected <= around <= expected | together, name

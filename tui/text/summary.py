@@ -11,7 +11,6 @@ from tracelane.core.base.output import writes_unicode
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.index.format import LaneKind
-from tracelane.core.index.producers import producer_of
 from tracelane.core.tables.device.untrusted import untrusted
 from tracelane.core.tables.frame.schema import Column, TableSchema
 from tracelane.core.tables.frame.scope import Scope
@@ -58,7 +57,7 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
         "schema": SCHEMA,
         "path": str(info.path),
         "form": info.form,
-        "producer": _producer(trace, source),
+        "producer": trace.producer(source),
         **{key: int(read_report.get(key, 0)) for key in COUNTS},
         "instants": int(read_report.get("instant_events", 0)),
         **{key: int(read_report.get(key, 0)) for key in TERMS},
@@ -189,16 +188,10 @@ def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
         yield "  " + ", ".join(trouble)
     yield from _problems(info)
     yield from (f"  {safe(note)}" for note in (*info.notes, *trace.capture_notes(number)))
-    if lanes and (producer := _producer(trace, number)):
+    if lanes and (producer := trace.producer(number)):
         yield f"  written by {producer}"
     if lanes:
         yield from _processes(trace, number)
-
-
-def _producer(trace: Trace, source: int) -> str:
-    """Return what wrote a source, "" where nothing tells."""
-    producer = producer_of(trace.indexes[source])
-    return "" if producer is None else producer.name
 
 
 def _problems(info: SourceInfo) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ...base.arrays import sum_of
 from ...base.errors import UsageError
 from ..absent import absent
 from ..compile.compile_phases import phase_table, timed
@@ -56,7 +57,7 @@ def overview(scope: Scope, states: Sequence[DeviceState]) -> Groups:
 
 def _rows(scope: Scope, table: Table, amount: str, count: str) -> tuple[OverviewRow, ...]:
     """Return the rows of a table with the most of an amount, each with the slice that it leads to."""
-    total = max(1, int(table.numbers(amount).sum())) if len(table) else 1
+    total = max(1, sum_of(table.numbers(amount))) if len(table) else 1
     order = table.order(amount)[:MAX_ROWS]
     rows = []
     for at, row in zip(order.tolist(), table.rows(order)):
@@ -92,14 +93,14 @@ def _idle(scope: Scope, states: Sequence[DeviceState]) -> Iterator[OverviewRow]:
     """Yield why devices are idle, most time first, with the longest time of each and what the host did."""
     low, high = looked_at(scope)
     within = [one.within(low, high) for one in states]
-    total = max(1, sum(one.of_ns for one in within))
+    total = max(1, sum_of(one.of_ns for one in within))
     rows = []
     for cause in range(UNKNOWN + 1):
         spent, count, longest = 0, 0, (0, 0, 0, 0)
         for number, one in enumerate(within):
             here = np.flatnonzero((one.states == IDLE) & (one.causes == cause))
             lengths = np.diff(one.edges)[here]
-            spent, count = spent + int(lengths.sum()), count + len(here)
+            spent, count = spent + sum_of(lengths), count + len(here)
             if len(here) and int(lengths.max()) > longest[0]:
                 at = int(here[lengths.argmax()])
                 longest = int(lengths.max()), number, int(one.edges[at]), int(one.edges[at + 1])
@@ -125,7 +126,7 @@ def _ranks(scope: Scope) -> Iterator[OverviewRow]:
         return
     if len(result.ranks) < 2 or not len(result.skew):
         return
-    total = max(1, sum(one.kept_waiting_ns for one in result.ranks))
+    total = max(1, sum_of(one.kept_waiting_ns for one in result.ranks))
     for one in sorted(result.ranks, key=lambda one: (-one.kept_waiting_ns, one.waited_ns))[:MAX_ROWS]:
         text = f"last in {one.last} of {one.collectives}" if one.last else "never last"
         share, evidence = one.kept_waiting_ns / total, _lateness(scope, result, one.source)
@@ -155,11 +156,11 @@ def _compile(scope: Scope) -> Iterator[OverviewRow]:
     """Yield the phases of torch.compile, most time first, each with its longest call."""
     table = phase_table(scope, [timed(scope, one) for one in scope.sources])
     phases = table.texts("phase")
-    total = max(1, int(table.numbers("self_ns").sum())) if len(table) else 1
+    total = max(1, sum_of(table.numbers("self_ns"))) if len(table) else 1
     rows = []
     for phase in dict.fromkeys(phases):
         at = [row for row, own in enumerate(phases) if own == phase]
-        spent, calls = (int(table.numbers(key)[at].sum()) for key in ("self_ns", "count"))
+        spent, calls = (sum_of(table.numbers(key)[at]) for key in ("self_ns", "count"))
         longest = max(at, key=lambda row: int(table.numbers("max_ns")[row]))
         evidence = _longest(scope, table, longest, table.texts("name")[longest])
         rows.append(OverviewRow(phase or "other", spent, spent / total, calls, evidence=evidence))
