@@ -88,7 +88,7 @@ class JobRunner:
                 if worker.is_cancelled and isinstance(error, (TracelaneError, OSError)):
                     return
                 with suppress(RuntimeError):  # the viewer is closing
-                    self._app.call_from_thread(self._app.report_error, error)
+                    self._app.tell(self._app.report_error, error)
 
         return self._app.run_worker(guarded, group=group, exclusive=exclusive, thread=True)
 
@@ -113,10 +113,10 @@ class JobRunner:
                 if failed is None:
                     raise
                 if not worker.is_cancelled:
-                    self._app.call_from_thread(failed, error)
+                    self._app.tell(failed, error)
                 return
             if not worker.is_cancelled:
-                self._app.call_from_thread(have, result)
+                self._app.tell(have, result)
 
         return self.start(answer, group, exclusive)
 

@@ -133,9 +133,9 @@ class GatheringController(Controller):
         try:
             prepared = self._prepare()
         except Exception as error:
-            self.app.call_from_thread(self._fail, error)
+            self.app.tell(self._fail, error)
         else:
-            self.app.call_from_thread(self._have_prepared, prepared)
+            self.app.tell(self._have_prepared, prepared)
 
     def _have_prepared(self, prepared: Prepared) -> None:
         self._prepared = prepared

@@ -83,7 +83,7 @@ class ReloadController(Controller):
     def _verified(self) -> None:
         """Show the result of the thread that checks the drawn columns."""
         with suppress(RuntimeError):  # the viewer is closing
-            self.app.call_from_thread(self.verification_changed)
+            self.app.tell(self.verification_changed)
 
     def verification_changed(self) -> None:
         """Say in the header that all columns were checked; report damage."""

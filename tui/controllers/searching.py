@@ -270,7 +270,7 @@ class SearchController(Controller):
                 if cancelled():
                     raise Cancelled
                 share = (progress.share + number) / len(texts)
-                self.app.call_from_thread(self._have_found, session, hits, left, share)
+                self.app.tell(self._have_found, session, hits, left, share)
 
     def _have_found(self, session: Session, hits: Hits | None, left: Hits | None, share: float) -> None:
         now = self.store.session

@@ -58,6 +58,15 @@ class BoundedApp(OpenApp):
             error = error.error
         return isinstance(error, (ScreenStackError, NoMatches)) and not self.can_go_on
 
+    def tell(self, callback: Callable[..., object], *values: object) -> None:
+        """Call what an answer is for in the event loop, from a thread. Where the App closes meanwhile it is
+        dropped: widgets may be gone already.
+        """
+        self.call_from_thread(self._while_open, callback, values)
+
+    def _while_open(self, callback: Callable[..., object], values: tuple[object, ...]) -> object:
+        return callback(*values) if self.is_running else None
+
     def report_error(self, error: Exception) -> None:
         """Show what went wrong and log it; the session goes on. Before the first screen it cannot."""
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
