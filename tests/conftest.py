@@ -9,7 +9,7 @@ import re
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if "TMPDIR" not in os.environ and _has_room_in_memory():
-        _remove_memory_of(lambda pid: not Path(f"/proc/{pid}").exists())
+        _remove_memory_of_killed()
         folder = IN_MEMORY / f"{OF_TESTS}{os.getpid()}"
         folder.mkdir(mode=0o700)
         os.environ["TMPDIR"] = str(folder)
@@ -52,16 +52,21 @@ def pytest_configure() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Give the memory back, whatever failed."""
-    _remove_memory_of(lambda pid: pid == os.getpid())
+    """Give the memory back, whatever failed; multiprocessing removes what it made there afterwards."""
+    folder = IN_MEMORY / f"{OF_TESTS}{os.getpid()}"
+    with suppress(OSError):
+        for entry in folder.iterdir():
+            if not entry.name.startswith("pymp-"):
+                shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink()
+        folder.rmdir()
 
 
-def _remove_memory_of(is_one: Callable[[int], bool]) -> None:
-    """Remove the folders in memory of some processes that ran tests."""
+def _remove_memory_of_killed() -> None:
+    """Remove the folders in memory of processes that ran tests and are no more."""
     with suppress(OSError):
         for folder in IN_MEMORY.glob(f"{OF_TESTS}*"):
             pid = folder.name.removeprefix(OF_TESTS)
-            if pid.isdecimal() and is_one(int(pid)):
+            if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -191,7 +191,7 @@ GRAMMAR: dict[str, dict[int, str]] = {
 NUMBERS = (0, 1, 2, 5, 127, 128, 1000, 10**9, 10**18, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 TEXTS = ("", "a", "Ω\u202e", '"\\', "\x1b[2J", "\x00", "k" * 300, "n" * 5000)
 JSON_TEXTS = ("", "1", '{"a":[1,{"b":null}]}', '"\\ud800"', "[" * 2000, "1" * 5000, "1e999", "NaN", '{"a":1,')
-DEEPEST = 6
+MAX_DEPTH = 6
 
 
 class PacketMaker:
@@ -224,7 +224,7 @@ class PacketMaker:
         if number.random() < 0.03:
             kind = number.choice(("number", "text", "double", "fixed", "numbers", "bytes"))
         if kind in GRAMMAR:
-            return bytes_field(tag, self.message(kind, depth + 1) if depth < DEEPEST else b"")
+            return bytes_field(tag, self.message(kind, depth + 1) if depth < MAX_DEPTH else b"")
         match kind:
             case "few":
                 return number_field(tag, number.randrange(8))

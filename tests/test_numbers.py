@@ -12,7 +12,7 @@ from tests.corpus import ROOT, in_turn
 from tests.tui.cli_commands import BUG, CODES
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
-from tracelane.core.base.numbers import LARGEST, json_value, toml_tables, whole_number
+from tracelane.core.base.numbers import MAX_NUMBER, json_value, toml_tables, whole_number
 
 DIGITS = {
     "20": "9" * 20,
@@ -32,10 +32,10 @@ DIGITS = {
         ("0x1f", 0, 31),
         ("ff", 16, 255),
         ("0" * 5000 + "7", 10, 7),
-        ("9" * 5000, 10, LARGEST),
-        (b"-" + b"9" * 5000, 10, -LARGEST),
-        ("f" * 5000, 16, LARGEST),
-        (f" +{'1' * 5000}\n", 10, LARGEST),
+        ("9" * 5000, 10, MAX_NUMBER),
+        (b"-" + b"9" * 5000, 10, -MAX_NUMBER),
+        ("f" * 5000, 16, MAX_NUMBER),
+        (f" +{'1' * 5000}\n", 10, MAX_NUMBER),
     ],
 )
 def test_text_becomes_a_number(text: str | bytes, base: int, number: int) -> None:
@@ -55,7 +55,7 @@ def test_what_is_no_number_is_a_value_error(text: str) -> None:
 
 def test_json_and_toml_keep_the_rest() -> None:
     """A number of 5,000 digits costs no other value of a JSON text; TOML is refused in one line."""
-    assert json_value(f'{{"a": {DIGITS["5000"]}, "b": 1}}') == {"a": LARGEST, "b": 1}
+    assert json_value(f'{{"a": {DIGITS["5000"]}, "b": 1}}') == {"a": MAX_NUMBER, "b": 1}
     with pytest.raises(ValueError, match="more than 4,000 digits"):
         toml_tables(f"a = {DIGITS['5000']}")
     with pytest.raises(ValueError, match="nested too deeply"):

@@ -14,7 +14,7 @@ from tracelane.core.base.safe_text import safe
 
 RECENT = 200
 """Lines that are remembered while there is nothing to write them for."""
-LARGEST = 4 << 20
+MAX_BYTES = 4 << 20
 """Bytes after which a log takes no more."""
 
 
@@ -77,7 +77,7 @@ class SessionLog:
         if self._file is None:
             return
         try:
-            if os.fstat(self._file).st_size < LARGEST:
+            if os.fstat(self._file).st_size < MAX_BYTES:
                 os.write(self._file, text.encode("utf-8", "replace"))
         except OSError:  # a full disk must not end the session
             pass

@@ -12,11 +12,11 @@ from typing import Any
 
 MAX_DIGITS = 4000
 """What has more digits counts as more than anything: what is printed or compared must stay printable."""
-LARGEST: int = 10**MAX_DIGITS
+MAX_NUMBER: int = 10**MAX_DIGITS
 
 
 def whole_number(text: str | bytes, base: int = 10) -> int:
-    """Return the integer that a text is, ± LARGEST where it is further from 0. `base` 0: as in a program,
+    """Return the integer that a text is, ± MAX_NUMBER where it is further from 0. `base` 0: as in a program,
     "0x1f". Raises ValueError for what is none.
     """
     if len(text) <= MAX_DIGITS:
@@ -26,9 +26,9 @@ def whole_number(text: str | bytes, base: int = 10) -> int:
     digits = plain.lstrip("+-") if plain[1:2] not in "+-" else plain
     if base == 10 and digits.isdecimal():
         digits = digits.lstrip("0") or "0"
-        return sign * (int(digits) if len(digits) <= MAX_DIGITS else LARGEST)
+        return sign * (int(digits) if len(digits) <= MAX_DIGITS else MAX_NUMBER)
     if base in (2, 4, 8, 16, 32):  # `int` has no limit for these, nor is it slow
-        return max(-LARGEST, min(LARGEST, int(plain, base)))
+        return max(-MAX_NUMBER, min(MAX_NUMBER, int(plain, base)))
     raise ValueError(f"no whole number: {plain[:40]!r}…")
 
 

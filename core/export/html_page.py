@@ -58,7 +58,7 @@ for (const flame of document.querySelectorAll(".flame")) {
 """
 ROW = 17
 FLAME_WIDTH = 1180
-DEEPEST = 40
+MAX_DEPTH = 40
 MIN_SHARE = 0.0015
 """Calls of a smaller share of the whole are left out of a flame."""
 
@@ -103,7 +103,7 @@ def flame(trace: Trace, tree: Table) -> Iterator[str]:
     forms, names, depths = tree.short_forms["name"], tree.texts("name"), icicle.depths.tolist()
     categories = row_categories(trace, tree)
     shares = (icicle.ends - icicle.starts) / icicle.width
-    drawn = [row for row in range(len(tree)) if shares[row] >= MIN_SHARE and depths[row] < DEEPEST]
+    drawn = [row for row in range(len(tree)) if shares[row] >= MIN_SHARE and depths[row] < MAX_DEPTH]
     if not drawn:
         calls = count_of(len(tree), "call")
         yield f'<p class="note">{calls}, each of less than {MIN_SHARE:.2%} of the whole: none is drawn.</p>'

@@ -86,7 +86,7 @@ def row_bytes(rows: AnyArray) -> list[bytes]:
 
 FIELD = b"\x22"  # field 4 of TrackEvent: a message
 WHOLE = b"\x20"  # field 4 of DebugAnnotation: a signed number
-DEEPEST = 32
+MAX_DEPTH = 32
 """Values nested deeper are written as text."""
 REMEMBERED = 1 << 16
 """How many encoded values are remembered: shapes, types and names are the same in every step."""
@@ -139,12 +139,12 @@ class AnnotationEncoder:
                 return double_field(5, value)
             case dict() | list() if not value and depth:
                 return text_field(6, "{}" if isinstance(value, dict) else "[]")  # else what follows moves up
-            case dict() if depth < DEEPEST:
+            case dict() if depth < MAX_DEPTH:
                 return b"".join(
                     bytes_field(11, self._head(key) + self._value(each, depth + 1))
                     for key, each in value.items()
                 )
-            case list() if depth < DEEPEST:
+            case list() if depth < MAX_DEPTH:
                 return b"".join(bytes_field(12, self._value(each, depth + 1)) for each in value)
             case None:
                 return text_field(6, "null")

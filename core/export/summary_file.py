@@ -24,7 +24,7 @@ from .formats import SCHEMA, as_json
 KIND = "summary"
 ROWS = 30
 """The number of rows of each table that a file holds."""
-LARGEST = 4 << 20
+MAX_BYTES = 4 << 20
 """A larger file (bytes) is not taken for a summary."""
 _HEAD = 256
 MARK = b'"command":"summary"'
@@ -55,13 +55,13 @@ def is_summary(file: object) -> bool:
     else:
         return False
     head = b"".join(head.removeprefix(BOM_UTF8).split())
-    return size <= LARGEST and head.startswith(b"{") and MARK in head
+    return size <= MAX_BYTES and head.startswith(b"{") and MARK in head
 
 
 def read_summary(path: Path) -> Summary:
     """Return the summary that a file holds; UnreadableError where it is damaged or of an unknown version."""
     try:
-        whole = json.loads(read_regular(path, LARGEST))
+        whole = json.loads(read_regular(path, MAX_BYTES))
         if whole["schema"] != SCHEMA:
             raise UnreadableError(
                 f"{path} is a summary of version {whole['schema']}: create it again with `tracelane summary`"

@@ -130,7 +130,7 @@ FRESH_S = 3600.0
 """Indexes that were opened within this many seconds stay."""
 INDEX_SHARE = 0.15
 """Bytes of an index per byte of text: 0.09 to 0.18 for all real traces of the corpus above 1 MB."""
-INDEX_LEAST = 4 << 10
+MIN_INDEX = 4 << 10
 INFLATED = 13
 """A compressed trace unpacks to about this many times its size."""
 MIN_WORK = 256 << 10
@@ -192,7 +192,7 @@ class IndexJob(NamedTuple):
     @classmethod
     def of(cls, source: Source, location: IndexLocation) -> IndexJob:
         text = source.size * (1 if source.packing == "plain" else INFLATED)
-        return cls(source, location, max(text, MIN_WORK), int(text * INDEX_SHARE) + INDEX_LEAST)
+        return cls(source, location, max(text, MIN_WORK), int(text * INDEX_SHARE) + MIN_INDEX)
 
     @property
     def path(self) -> str:

@@ -18,7 +18,7 @@ from .format import LaneKind
 if TYPE_CHECKING:
     from .id_lanes import AsyncLane, CounterLane
 
-LARGEST_SORT = (1 << 62) - 1
+MAX_SORT = (1 << 62) - 1
 _LABEL_EVENTS = ("process_labels", "process_label")
 """The second is what aiu-trace-analyzer writes."""
 
@@ -115,7 +115,7 @@ def _number(args: dict[str, Any]) -> int:
     try:
         if isinstance(value, (int, float, str)):
             number = whole_number(value) if isinstance(value, str) else int(value)
-            return max(-LARGEST_SORT, min(LARGEST_SORT, number))
+            return max(-MAX_SORT, min(MAX_SORT, number))
     except (ValueError, OverflowError):
         pass
     return 0

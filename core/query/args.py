@@ -17,7 +17,7 @@ from ..base.units import format_bytes
 from ..index.store import Index
 from ..read.promoted import PROMOTED, Kind, Promoted
 
-LARGEST = 256 << 20
+MAX_BLOCK = 256 << 20
 """A block of more bytes than this (it holds one huge event) is not read for display."""
 MISSING = "no block of the source holds the event"
 
@@ -81,7 +81,7 @@ def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str |
     if block < 0 or ordinal - int(first[block]) >= int(index.column("blocks.count")[block]):
         return None, None
     length = int(index.column("blocks.length")[block])
-    if length > LARGEST:
+    if length > MAX_BLOCK:
         raise UnreadableError(f"the event is too large to be shown ({format_bytes(length)})")
     data, slow = block_bytes(index, block)
     inside = ordinal - int(first[block])
@@ -193,7 +193,7 @@ def _blocks_of(
     begins = np.searchsorted(ordinals, firsts)
     ends = np.searchsorted(ordinals, firsts + index.column("blocks.count").astype(np.int64))
     lengths = index.column("blocks.length")
-    blocks = np.flatnonzero((ends > begins) & (lengths <= LARGEST))
+    blocks = np.flatnonzero((ends > begins) & (lengths <= MAX_BLOCK))
     total, done = int(lengths[blocks].sum()), 0
     for block, data in read_blocks(index, blocks.tolist(), cancelled):
         progress(Progress("reading arguments", done, total))

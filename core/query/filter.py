@@ -25,7 +25,7 @@ from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback, never
 
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 10**6, "s": 10**9}
-LARGEST_EXPONENT = 400
+MAX_EXPONENT = 400
 """The largest exponent of ten in a number: no argument or duration is larger, and as an integer it would be
 huge.
 """
@@ -272,7 +272,7 @@ def _argument(text: str, at: int, negated: bool) -> tuple[Term, int]:
 def _fraction(text: str) -> Fraction:
     try:
         value = Decimal(text)
-        if value and abs(value.adjusted()) > LARGEST_EXPONENT:
+        if value and abs(value.adjusted()) > MAX_EXPONENT:
             raise UsageError(f"{text} is too large a number, or too small")
         return Fraction(value)
     except DecimalException:

@@ -15,7 +15,7 @@ from ..index.pyramid import blocks_of
 from ..index.store import Index
 from .views import SliceId
 
-DEEPEST_SEARCH = 64
+MAX_SEARCH_DEPTH = 64
 """The most rows in which a child is looked for that an overlap has moved to a deeper row."""
 CHILD_CHUNK = 1 << 20
 MANY = 16
@@ -241,7 +241,7 @@ def rows_beneath(index: Index, row_number: int) -> range:
     last = first + rows
     if int(lane["overlapping"]) == 0 and int(lane["kind"]) == LaneKind.THREAD:
         last = min(last, row_number + 2)
-    last = min(last, row_number + 1 + DEEPEST_SEARCH)
+    last = min(last, row_number + 1 + MAX_SEARCH_DEPTH)
     while last > row_number + 1 and int(index.rows[last - 1]["kind"]) != RowKind.SLICES:
         last -= 1
     return range(row_number + 1, last)

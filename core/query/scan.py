@@ -17,7 +17,7 @@ from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.progress import CancelledCallback, never
 from ..index.blockstore import read_blocks, reads_anywhere
 from ..index.store import Index
-from .args import LARGEST, arguments_in, elements_of
+from .args import MAX_BLOCK, arguments_in, elements_of
 from .filter import NUMBER, Argument, quoted
 
 EXACT = 1 << 53
@@ -208,7 +208,7 @@ class _Scan:
     def order(self, first: AnyArray) -> I64:
         """Return the blocks with events of candidates in the order in which they are to be read."""
         index, lengths = self.index, self.index.column("blocks.length")
-        blocks = np.flatnonzero((self.ends > self.begins) & (lengths <= LARGEST))
+        blocks = np.flatnonzero((self.ends > self.begins) & (lengths <= MAX_BLOCK))
         if not len(blocks):
             return blocks
         if reads_anywhere(index):

@@ -196,14 +196,14 @@ class ResumedReader(GzipReader):
 
     def __init__(self, path: Openable, checkpoint: Checkpoint) -> None:
         """Raises InflateError where inflating cannot begin there."""
-        from .inflate_native import LONGEST_HEADER, SMALL_STEP, NativeDeflate
+        from .inflate_native import MAX_HEADER, SMALL_STEP, NativeDeflate
 
         super().__init__(path, NativeDeflate(SMALL_STEP))
         raw, begin, end = self._raw, checkpoint.block >> 3, checkpoint.bit >> 3
         self.offset = checkpoint.text
         raw.go_to(begin)
         raw.fill()
-        header = raw.data[:LONGEST_HEADER]
+        header = raw.data[:MAX_HEADER]
         if end - begin < len(raw.data):
             raw.skip(end - begin)
         else:

@@ -50,9 +50,9 @@ _DIGITS = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MAX_NUMBER_LENGTH = 100
 """Characters beyond which a counter's text is not taken for a number."""
-LARGEST_EXPONENT = 308
+MAX_EXPONENT = 308
 """Beyond it a number is no finite float; nobody's clock means it."""
-_LARGEST_INTEGER = 10 ** (LARGEST_EXPONENT + 3)
+_MAX_INTEGER = 10 ** (MAX_EXPONENT + 3)
 
 
 US_DIGITS: Final = 3
@@ -288,7 +288,7 @@ def time_of(value: object, digits: int = US_DIGITS) -> int | None:
     if isinstance(value, Real):
         return ns_from_text(value.text, digits)
     if isinstance(value, int) and not isinstance(value, bool):
-        return value * 10**digits if abs(value) < _LARGEST_INTEGER else None
+        return value * 10**digits if abs(value) < _MAX_INTEGER else None
     if isinstance(value, str | float | Decimal):
         return ns_from_text(str(value), digits)
     return None
@@ -378,7 +378,7 @@ def ns_from_text(text: str, digits: int = US_DIGITS) -> int | None:
     # All digits are one integer, 12345.6785 is 123456785 and shift -4 + 3: a tenth of it in ns is 12345678.5,
     # a tie, and 8 is even. A float holds 15 digits in any case, and times since 1970 in ns have 19.
     shift = whole_number(exponent or "0") - len(fraction or "") + digits
-    if shift + len(significant) > LARGEST_EXPONENT + digits:
+    if shift + len(significant) > MAX_EXPONENT + digits:
         return None
     value: int
     if shift >= 0:

@@ -21,8 +21,8 @@ STEP = 512 << 10
 """Bytes that a call inflates at most: they stay in the processor's cache."""
 SMALL_STEP = 128 << 10
 """The same where only a block of text is wanted."""
-LONGEST_MATCH = 258
-LONGEST_HEADER = 1 << 10
+MAX_MATCH = 258
+MAX_HEADER = 1 << 10
 """Bytes that hold the header of any block."""
 _NEED = 1
 _HEADER, _STORED, _ENDED = 0, 2, 3
@@ -136,7 +136,7 @@ class NativeInflater:
         used = (state.at + 7 if state.mode == _ENDED else state.at) >> 3
         state.at = 0 if state.mode == _ENDED else state.at & 7
         data = data[used:]
-        if state.mode != _ENDED and state.output_at < WINDOW + self._step - LONGEST_MATCH:
+        if state.mode != _ENDED and state.output_at < WINDOW + self._step - MAX_MATCH:
             self._rest, data = data, b""  # the input has come to its end
         return data
 

@@ -20,7 +20,7 @@ from .tar import TarReader
 if TYPE_CHECKING:
     from .checkpoints import CheckpointLog
 
-LARGEST_BLOCK = 128 << 10
+MAX_BLOCK = 128 << 10
 """Bytes of a block of zstd, packed or not."""
 XZ, BZIP2 = b"\xfd7zXZ\0", b"BZh"
 STREAM_STEP = 4096
@@ -116,7 +116,7 @@ class ZstdReader(PackedReader):
         head = raw.take(3)
         value = int.from_bytes(head, "little")
         size = 1 if value >> 1 & 3 == 1 else value >> 3
-        size = min(size, LARGEST_BLOCK)
+        size = min(size, MAX_BLOCK)
         body = raw.take(size) if len(head) == 3 else b""
         text: bytes = self._frame.decompress(head + body)
         if len(head) < 3 or len(body) < size:

@@ -38,7 +38,7 @@ BLOCK = 1 << 20
 """Bytes of the file that are read at a time."""
 MAX_PACKET_LENGTH = 16 << 20
 """Bytes; a longer packet is damage, or packed to harm."""
-DEEPEST_TRACK = 64
+MAX_TRACK_DEPTH = 64
 """So far up it is looked for the process of a track."""
 MAX_REASONS = 256
 """So many reasons for passing over packets are told apart."""
@@ -332,7 +332,7 @@ class PacketEvents:
             track.lane_ids, names = self._lane_ids_of(track.parent)
             return track.lane_ids, names
         above, top = track, uuid
-        for _ in range(DEEPEST_TRACK):
+        for _ in range(MAX_TRACK_DEPTH):
             if above.pid is not None or above.parent not in self._tracks:
                 break
             top = above.parent

@@ -141,7 +141,7 @@ REMEMBERED = 1 << 14
 """The encoded annotations that are remembered: shapes and types are the same in every step."""
 MAX_LENGTH = 256
 """The longest annotation that is remembered, in bytes."""
-DEEPEST = 64
+MAX_DEPTH = 64
 MAX = 1 << 20
 """How many texts of a kind a sequence may refer to."""
 KEYS = {
@@ -289,10 +289,10 @@ def _annotation(message: bytes, interned: SequenceTexts, depth: int) -> tuple[st
                 value = _nested(part, depth)
             case 9, bytes():
                 value = _json(part)
-            case 11, bytes() if depth < DEEPEST:
+            case 11, bytes() if depth < MAX_DEPTH:
                 key, one = _annotation(part, interned, depth + 1)
                 entries.setdefault(key, []).append(one)
-            case 12, bytes() if depth < DEEPEST:
+            case 12, bytes() if depth < MAX_DEPTH:
                 items = [] if items is None else items
                 items.append(_annotation(part, interned, depth + 1)[1])
             case ((11 | 12 | 14), bytes()):
@@ -313,7 +313,7 @@ def _nested(message: bytes, depth: int) -> Any:
                 kind = part
             case 2, bytes():
                 keys.append(utf8_text(part))
-            case ((3 | 4), bytes()) if depth < DEEPEST:
+            case ((3 | 4), bytes()) if depth < MAX_DEPTH:
                 (values if tag == 3 else items).append(_nested(part, depth + 1))
             case 5, int():
                 leaf = signed_number(part)

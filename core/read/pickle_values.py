@@ -20,7 +20,7 @@ from ..base.errors import UnreadableError
 
 BLOCK = 1 << 20
 """Bytes of the file that are read at a time."""
-LONGEST_OPCODE = 16
+MAX_OPCODE = 16
 """No opcode takes more bytes with its arguments, texts aside."""
 MAX_TEXT = 16 << 20
 """Bytes of one text."""
@@ -110,7 +110,7 @@ class PickleReader:
         try:
             return self._run(stacks)
         except (IndexError, TypeError, ValueError, struct.error) as error:
-            if self._ended and self._at + LONGEST_OPCODE > len(self._data):
+            if self._ended and self._at + MAX_OPCODE > len(self._data):
                 raise CutOffError("is cut off") from None
             raise self._error(f"is not a pickle that Python would read ({type(error).__name__})") from None
 
@@ -157,8 +157,8 @@ class PickleReader:
         stack = marked[-1]
         while True:
             data, at = self._data, self._at
-            if at + LONGEST_OPCODE > len(data) and not self._ended:
-                self._more(LONGEST_OPCODE)
+            if at + MAX_OPCODE > len(data) and not self._ended:
+                self._more(MAX_OPCODE)
                 continue
             if at >= len(data):
                 raise CutOffError("is cut off")
@@ -180,7 +180,7 @@ class PickleReader:
                 size = 5
             elif code == _LONG1:
                 size = 2 + data[at + 1]
-                if size > LONGEST_OPCODE:
+                if size > MAX_OPCODE:
                     raise self._error("has a number of more than 112 bits")
                 stack.append(int.from_bytes(data[at + 2 : at + size], "little", signed=True))
             elif code == _SHORT_BINUNICODE:

@@ -20,7 +20,7 @@ from ..base.numbers import whole_number
 from .json_text import TOKEN, text_of
 from .stray import BEHIND_ITEM, BEHIND_VALUE, DECIMAL_COMMA, STRAY_TEXT, decimal_comma, stray_end, time_meant
 
-DEEPEST = 512
+MAX_DEPTH = 512
 """Values nested deeper are passed over and replaced by a note."""
 TOO_DEEP = "(nested too deep)"
 EXACT_KEYS = frozenset({"ts", "dur"})
@@ -181,7 +181,7 @@ class Tolerant:
                     if at >= size:
                         raise BrokenError(size, "the text ends within it", cut_off=True)
                     byte = data[at]
-                if byte in b"{[" and len(stack) < DEEPEST:
+                if byte in b"{[" and len(stack) < MAX_DEPTH:
                     stack.append(_Open({} if byte == 0x7B else [], byte == 0x7B))
                     at += 1
                     continue

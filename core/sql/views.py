@@ -18,7 +18,7 @@ from ..base.progress import CancelledCallback, never
 from ..index.blockstore import read_blocks
 from ..index.format import NONE, RowKind
 from ..index.store import Index
-from ..query.args import LARGEST, arguments_in, elements_of
+from ..query.args import MAX_BLOCK, arguments_in, elements_of
 from ..query.groups import concatenated
 from ..query.launches import VIA
 from ..query.lookup import rows_around
@@ -28,7 +28,7 @@ from ..read.promoted import PROMOTED, Kind
 from ..tables.device.device_state import device_states
 from ..tables.device.states import CAUSES, PRECEDENCE
 from ..tables.device.untrusted import untrusted
-from ..tables.frame.frame import Frame, Words
+from ..tables.frame.frame import Frame, TextColumn
 from ..tables.frame.frame_columns import work_of
 from ..tables.frame.kinds import KERNEL_TYPES
 from ..tables.frame.scope import Scope
@@ -60,7 +60,7 @@ def scanned_argument(index: Index, key: str, cancelled: CancelledCallback = neve
     needle = key_needle(key)
     ordinals: list[int] = []
     values: list[Any] = []
-    blocks = [at for at, count in enumerate(counts) if count and int(lengths[at]) <= LARGEST]
+    blocks = [at for at, count in enumerate(counts) if count and int(lengths[at]) <= MAX_BLOCK]
     for block, data in read_blocks(index, blocks, cancelled):
         if not needle.may_hold(data):
             continue
@@ -385,7 +385,7 @@ def _op_ids(rows: Frame) -> I64:
 
 def _launching(rows: Frame, key: str) -> Codes:
     """Return the op, module or annotation that launched each row."""
-    words: Words = rows.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
+    words: TextColumn = rows.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
     return _coded(np.where(getattr(rows, f"{key}_at") < 0, -1, words.codes), words.texts)
 
 

@@ -171,7 +171,7 @@ def test_unknown_ordinals_have_no_arguments(tmp_path: Path) -> None:
 
 
 EVENTS_SCAN = 6000
-LARGEST = 20_000
+MAX_BYTES = 20_000
 
 
 def scan_trace(folder: Path) -> Trace:
@@ -365,7 +365,7 @@ def test_every_argument_is_found_by_its_own_value(paths: list[Path], corpus_cach
     """What `term_for` says of an argument finds its slice, in small files."""
     tried = 0
     for path in paths:
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_BYTES:
             continue
         try:
             trace = open_trace(path, index_dir=corpus_cache)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.events import complete, index_of
 from tracelane.core.query.groups import Groups
-from tracelane.core.tables.frame.frame import Frame, Words
+from tracelane.core.tables.frame.frame import Frame, TextColumn
 from tracelane.core.tables.frame.frame_columns import COLUMNS, GIVEN, MAKERS, NEVER, work_of
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace
@@ -94,7 +94,7 @@ def frame_of(rows: list[tuple[Any, ...]]) -> Frame:
     codes = np.array([texts.index(name) + 3 * (at % 2) for at, name in enumerate(columns["name"])], np.int64)
     given = numbers | {"position": np.arange(len(rows)), "end": numbers["start"] + numbers["dur"]}
     scope: Any = Scope(None)  # type: ignore[arg-type]
-    return Frame(scope, (), tuple("0123"), MAKERS, given | {"name": Words(codes, texts)})
+    return Frame(scope, (), tuple("0123"), MAKERS, given | {"name": TextColumn(codes, texts)})
 
 
 def plain_groups(rows: list[tuple[Any, ...]], keys: list[str]) -> list[list[int]]:

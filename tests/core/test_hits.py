@@ -24,7 +24,7 @@ from tracelane.core.query.rowview import HitMarks
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
 
-LARGEST = 200_000
+MAX_BYTES = 200_000
 """Bytes of the corpus files that are looked through slice by slice."""
 Facts = dict[str, Any]
 
@@ -103,7 +103,7 @@ def test_results_equal_brute_force(paths: list[Path], least: tuple[int, int], co
     """For every small file and every query, the hits are those of testing each slice."""
     tried = hits_seen = 0
     for path in paths:
-        if path.stat().st_size > LARGEST or not (events := events_of(path)) or not isinstance(events, list):
+        if path.stat().st_size > MAX_BYTES or not (events := events_of(path)) or not isinstance(events, list):
             continue
         try:
             trace = open_trace(path, index_dir=corpus_cache)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.snapshots import TRAIN, CachingAllocator, frames, pickled, snapshot_of, training
-from tracelane.core.tables.device.memory import LARGEST, analyse_memory, memory
+from tracelane.core.tables.device.memory import MAX_LISTED, analyse_memory, memory
 from tracelane.core.tables.device.memory_map import CELLS, EMPTY, FULL, memory_maps, segment_table
 from tracelane.core.tables.device.memory_stacks import stacks_of
 from tracelane.core.tables.frame.scope import Scope
@@ -169,7 +169,7 @@ def test_a_snapshot_without_history_has_what_is_in_use(tmp_path: Path) -> None:
     snapshot["device_traces"] = [[]]
     (use,) = memory(opened(tmp_path, snapshot)).uses
     assert use.peak_bytes == sum(size for size, _ in Walk(one).live.values())
-    assert len(use.at_peak) == len(Walk(one).live) <= LARGEST
+    assert len(use.at_peak) == len(Walk(one).live) <= MAX_LISTED
 
 
 SCRIPT = """

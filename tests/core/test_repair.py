@@ -17,7 +17,7 @@ from tests.reading import read_file, read_text
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.read.problem import Problem
 from tracelane.core.read.repair import Repair, RepairedEvent, Unreadable, repair
-from tracelane.core.read.tolerant import DEEPEST, TOO_DEEP, Habits
+from tracelane.core.read.tolerant import MAX_DEPTH, TOO_DEEP, Habits
 
 
 def values(text: bytes) -> list[Any]:
@@ -105,7 +105,7 @@ def test_values_nested_too_deep_are_noted() -> None:
     """A value nested deeper than can be shown is replaced by a note, not by an error."""
     (value,) = values(b'{"ph":"X","a":NaN,"deep":' + b"[" * 60_000 + b"]" * 60_000 + b"}")
     deep = value["deep"]
-    for _ in range(DEEPEST - 2):
+    for _ in range(MAX_DEPTH - 2):
         (deep,) = deep
     assert deep == [TOO_DEEP] and value["ph"] == "X"
 

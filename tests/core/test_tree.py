@@ -24,7 +24,7 @@ from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.icicle import Icicle, icicle_of, row_categories
 from tracelane.core.tables.host.slice_table import slices_of_node
 from tracelane.core.tables.host.tree import (
-    DEEPEST_FOLDED,
+    MAX_FOLDED_DEPTH,
     ROOT,
     UNKNOWN_LAUNCH,
     TreeRoots,
@@ -561,8 +561,8 @@ def test_folded_stacks_are_bounded(tmp_path: Path) -> None:
     path.write_text(json.dumps(events), encoding="utf-8")
     trace = open_trace(path, index_dir=tmp_path / "index")
     lines = list(folded_lines(analyse_tree(Scope(trace))))
-    assert len(lines) == DEEPEST_FOLDED + 1
-    assert max(line.count(";") for line in lines) == DEEPEST_FOLDED
+    assert len(lines) == MAX_FOLDED_DEPTH + 1
+    assert max(line.count(";") for line in lines) == MAX_FOLDED_DEPTH
     assert sum("(deeper than 500 calls)" in line for line in lines) == 1
     assert sum(int(line.rpartition(" ")[2]) for line in lines) == 6000 * 1000
 

@@ -14,7 +14,7 @@ from tracelane.core.base.errors import UnreadableError
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.screens.source import (
-    LARGEST,
+    MAX_BYTES,
     SourceLine,
     SourceScreen,
     existing,
@@ -62,7 +62,7 @@ def test_what_cannot_be_shown(tmp_path: Path) -> None:
     binary, large = tmp_path / "a.py", tmp_path / "b.py"
     binary.write_bytes(b"\0\1")
     with large.open("wb") as file:
-        file.truncate(LARGEST + 1)
+        file.truncate(MAX_BYTES + 1)
     for path, why in ((binary, "no text"), (large, "too large"), (tmp_path / "c.py", "No such file")):
         with pytest.raises(UnreadableError, match=why):
             lines_of(path)

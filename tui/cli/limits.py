@@ -116,7 +116,7 @@ NEEDED = {"ns": ("ns", "us", "µs", "ms", "s", "min"), "share": ("%",)}
 EXAMPLES = {"ns": "a time, as 250ms", "share": "a share, as 80% or 0.8"}
 MAX_BYTES = 1 << 20
 """No file of limits is longer."""
-DEEPEST = 8
+MAX_DEPTH = 8
 """No name of a metric has more dots."""
 _VALUE = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-zµ%]*)", re.IGNORECASE)
 
@@ -192,7 +192,7 @@ def read_limits(path: Path) -> list[Limit]:
 def _named_values(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield names and values: `kernels.time = 1` without quotes is a table `kernels` in TOML."""
     for name, value in table.items():
-        if isinstance(value, dict) and value and prefix.count(".") < DEEPEST:
+        if isinstance(value, dict) and value and prefix.count(".") < MAX_DEPTH:
             yield from _named_values(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value

@@ -64,7 +64,7 @@ class SourceScreen(AnswerScreen[None]):
             table.focus()
 
 
-LARGEST = 8 << 20
+MAX_BYTES = 8 << 20
 """Larger files are not shown."""
 MAX_TEXT = 1 << 16
 """Characters of an argument that are looked through."""
@@ -127,7 +127,7 @@ def lines_of(path: Path) -> list[str]:
     """Return the lines of a source file; UnreadableError says in one line why they cannot be shown."""
     try:
         size = path.stat().st_size
-        if size > LARGEST:
+        if size > MAX_BYTES:
             raise UnreadableError(f"{path} is too large to show: {format_bytes(size)}")
         data = path.read_bytes()
     except OSError as error:

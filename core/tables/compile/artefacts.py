@@ -23,14 +23,14 @@ from ...base.numbers import json_value, whole_number
 from ...base.private import stays_in
 from ...base.units import count_of
 
-MAX_FILES, DEEPEST = 5000, 6
+MAX_FILES, MAX_DEPTH = 5000, 6
 MAX_ENTRIES = 20_000
 """How many entries of folders are looked at."""
 MAX_NAMED = 3
 """Links that are named in a note."""
 HEAD = 64 << 10
 """Bytes in which a log shows that a compiler wrote it."""
-LARGEST = 64 << 20
+MAX_BYTES = 64 << 20
 """Bytes; larger files are left out, with a note. Logs may be longer: they are read line by line."""
 MAX_LINE_LENGTH = 16 << 20
 SOURCE = re.compile(r'File "([^"\n]{1,4096})", line (\d+), in ([^\n]{1,512})\n[ \t]*([^\n]*)')
@@ -210,7 +210,7 @@ def _files(folder: Path) -> Iterator[Path]:
             if not entry.is_dir():
                 if NAMES.match(entry.name):
                     yield entry
-            elif depth < DEEPEST and not entry.is_symlink() and not entry.name.startswith("."):
+            elif depth < MAX_DEPTH and not entry.is_symlink() and not entry.name.startswith("."):
                 todo.append((entry, depth + 1))
 
 
@@ -242,7 +242,7 @@ def _take_file(file: Path, result: Artefacts, lines_of: dict[str, CodeLine]) -> 
             return
         if file.suffix == ".log":
             return  # of something else
-        if file.stat().st_size > LARGEST:
+        if file.stat().st_size > MAX_BYTES:
             raise UnreadableError("larger than 64 MB")
         text = head + stream.read()
     if file.suffix == ".json" and not kind:

@@ -20,12 +20,12 @@ from ...query.chain import enclosing
 from ...query.groups import dense
 from ...query.lookup import category_mask, nearest_around
 from ..device.kernels import kernels
-from ..frame.frame import Frame, Words
+from ..frame.frame import Frame, TextColumn
 from ..frame.frame_columns import capture_notes, work_of
 from ..frame.metrics import Metric, ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
-from ..frame.shape import ON_DEVICE, Ask, Shape, first, flagged, n, share_of_all, total
+from ..frame.shape import ON_DEVICE, Aggregate, Shape, first, flagged, n, share_of_all, total
 from ..frame.table import Table, Tables
 from ..host.range_table import range_table
 from .artefacts import Artefacts, KernelOrigin, read_artefacts
@@ -76,7 +76,7 @@ _PLAIN = re.compile(r"[A-Za-z_]\w*")
 _MANGLED = "_Z"
 
 
-def _time(of: Callable[[Frame], AnyArray]) -> Ask:
+def _time(of: Callable[[Frame], AnyArray]) -> Aggregate:
     return total(lambda work: np.where(of(work), work.dur, 0))
 
 
@@ -85,17 +85,17 @@ CODES = Shape(
     "Device time by code",
     {
         **ON_DEVICE,
-        "name": ("code", first(lambda work: Words(work.code, CODE), "text")),
+        "name": ("code", first(lambda work: TextColumn(work.code, CODE), "text")),
         "kernels": n(),
         "names": flagged(
-            Ask(lambda g: np.array([len(distinct(part.name_number)) for part in g.parts])), "statistic"
+            Aggregate(lambda g: np.array([len(distinct(part.name_number)) for part in g.parts])), "statistic"
         ),
         "total_ns": total("dur"),
         "share": share_of_all("dur"),
         "compiled_ns": ("in compiled code", _time(lambda work: work.is_compiled)),
         "eager_ns": ("outside", _time(lambda work: (work.launched >= 0) & ~work.is_compiled)),
         "unknown_ns": ("launch not known", _time(lambda work: work.launched < 0)),
-        "known_by": ("known by", first(lambda work: Words(work.code, list(KNOWN_BY.values())), "text")),
+        "known_by": ("known by", first(lambda work: TextColumn(work.code, list(KNOWN_BY.values())), "text")),
     },
     {"chief": ("name", "total_ns", "share", "compiled_ns")},
 )
@@ -431,7 +431,7 @@ def captured_rows(
         index_of=attrgetter("owner_index"),
         by="owner_row",
     )
-    work = work.plus(frame=Words(np.where(work.frame_at < 0, -1, frames.codes), [*frames.texts, ""]))
+    work = work.plus(frame=TextColumn(np.where(work.frame_at < 0, -1, frames.codes), [*frames.texts, ""]))
     groups = work.group("name")
     rows = []
     for part in sorted(groups.parts, key=lambda part: -sum_of(part.dur)):
@@ -474,7 +474,7 @@ def _frames(part: Frame) -> AnyArray:
 
 def _largest(part: Frame, key: str) -> list[str]:
     """Return the texts of a column with most time, the first MAX_SAID."""
-    words: Words = getattr(part, key)
+    words: TextColumn = getattr(part, key)
     time = dict[str, int]()
     for text, ns in zip(words.tolist(), part.dur.tolist()):
         if text:

@@ -28,7 +28,7 @@ from ...base.private import open_regular, reason_of, stays_in
 from ...base.units import count_of
 from ...trace.cycle_stamps import SPANS, work_stamps
 from ..frame.frame import Frame
-from ..frame.shape import Ask, flagged, n, ratio_of, total
+from ..frame.shape import Aggregate, flagged, n, ratio_of, total
 from ..registry import IDEAL
 
 CORE_MHZ = 1100.0
@@ -86,7 +86,9 @@ def read_ideal_cycles(path: Path) -> IdealCycles:
     return ideal
 
 
-def ideal_asks(work: Frame, ideal: IdealCycles) -> tuple[dict[str, tuple[str, Ask]], tuple[str, ...]]:
+def ideal_aggregates(
+    work: Frame, ideal: IdealCycles
+) -> tuple[dict[str, tuple[str, Aggregate]], tuple[str, ...]]:
     """Return two columns, the ideal cycles of a call and the share of the PT array, and notes on them."""
     names = [name.removesuffix(EXECUTION) for name in work.name.texts]
     known = [ideal.of_call.get(name, set()) for name in names]
@@ -96,7 +98,7 @@ def ideal_asks(work: Frame, ideal: IdealCycles) -> tuple[dict[str, tuple[str, As
     sums = total(lambda _: np.where(has, values, 0).astype(np.int64))
     mean = ratio_of(sums, n(lambda _: has))
     per_ns = ratio_of(sums, total(lambda frame: np.where(has, frame.dur, 0)))
-    share = Ask(lambda groups: np.asarray(per_ns.of(groups)) * 1000 / ideal.mhz)
+    share = Aggregate(lambda groups: np.asarray(per_ns.of(groups)) * 1000 / ideal.mhz)
     several = sum(len(one) > 1 for one in known)
     notes = [*ideal.notes, f"PT share is for cores of {ideal.mhz:g} MHz"]
     if several:
@@ -110,13 +112,13 @@ def ideal_asks(work: Frame, ideal: IdealCycles) -> tuple[dict[str, tuple[str, As
     return columns, tuple(notes)
 
 
-def _mean(values: I64) -> Ask:
-    """Ask for the mean of the values that are known: those below 0 are not."""
+def _mean(values: I64) -> Aggregate:
+    """Take the mean of the values that are known: those below 0 are not."""
     has = values >= 0
     return ratio_of(total(lambda _: np.where(has, values, 0)), n(lambda _: has))
 
 
-def stamp_asks(work: Frame) -> tuple[dict[str, tuple[str, Ask]], tuple[str, ...]]:
+def stamp_aggregates(work: Frame) -> tuple[dict[str, tuple[str, Aggregate]], tuple[str, ...]]:
     """Return a column for each phase, its mean cycles over the calls that recorded it, and notes on them.
     Raises UsageError where no slice has stamps.
     """

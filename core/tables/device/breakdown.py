@@ -14,7 +14,7 @@ from ..frame.kinds import KERNEL_TYPES
 from ..frame.metrics import Metric, ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
-from ..frame.shape import Ask, Shape, flagged, n, ratio_of, text, total
+from ..frame.shape import Aggregate, Shape, flagged, n, ratio_of, text, total
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 from ..frame.work_device import WorkDevice
@@ -22,7 +22,7 @@ from .device_state import state_table
 from .untrusted import unknown_time
 
 
-def _of_device(value: Callable[[WorkDevice], int | str]) -> Ask:
+def _of_device(value: Callable[[WorkDevice], int | str]) -> Aggregate:
     def answers(g: FrameGroups) -> Values:
         values = [value(g.frame.devices[row]) for row in g.frame.device_row[g.first()].tolist()]
         return (
@@ -31,22 +31,22 @@ def _of_device(value: Callable[[WorkDevice], int | str]) -> Ask:
             else np.array(values, np.int64)
         )
 
-    return Ask(answers, "id")
+    return Aggregate(answers, "id")
 
 
-def covered(*types: str) -> Ask:
-    """Ask for the time in which work of one of these types runs, or any work."""
+def covered(*types: str) -> Aggregate:
+    """Take the time in which work of one of these types runs, or any work."""
 
     def of(g: FrameGroups) -> I64:
         unions = (part.union(part.is_type(*types) if types else slice(None)) for part in g.parts)
         return np.array([union.length for union in unions], np.int64)
 
-    return Ask(lambda g: g.once(types, of))
+    return Aggregate(lambda g: g.once(types, of))
 
 
-def less(whole: Ask, part: Ask) -> Ask:
-    """Ask for one answer less another."""
-    return Ask(lambda g: np.asarray(whole.of(g)) - np.asarray(part.of(g)))
+def less(whole: Aggregate, part: Aggregate) -> Aggregate:
+    """Subtract one from another."""
+    return Aggregate(lambda g: np.asarray(whole.of(g)) - np.asarray(part.of(g)))
 
 
 def _unknown(g: FrameGroups) -> I64:
@@ -62,12 +62,12 @@ def _unknown(g: FrameGroups) -> I64:
     return times
 
 
-START, END = Ask(lambda g: g.least(g.frame.start)), Ask(lambda g: g.most(g.frame.end, NEVER))
+START, END = Aggregate(lambda g: g.least(g.frame.start)), Aggregate(lambda g: g.most(g.frame.end, NEVER))
 BUSY, COMPUTE, COMMUNICATION = covered(), covered("compute"), covered("communication")
-SPAN, NON_COMPUTE = less(less(END, START), Ask(_unknown)), less(BUSY, COMPUTE)
+SPAN, NON_COMPUTE = less(less(END, START), Aggregate(_unknown)), less(BUSY, COMPUTE)
 IDLE = less(SPAN, BUSY)
 OVERLAP = less(COMMUNICATION, less(covered("compute", "communication"), COMPUTE))
-DEVICE: Mapping[str, Ask | tuple[str, Ask]] = {
+DEVICE: Mapping[str, Aggregate | tuple[str, Aggregate]] = {
     "rank": _of_device(lambda device: device.rank),
     "device": ("number", flagged(_of_device(lambda device: device.number), "detail")),
     "label": ("device", text("device")),

@@ -15,14 +15,14 @@ from ...index.store import Index
 from ...query.chain import enclosing
 from ...query.groups import dense
 from ...query.views import Row
-from ..frame.frame import Frame, FrameGroups, Words
+from ..frame.frame import Frame, FrameGroups, TextColumn
 from ..frame.frame_columns import KERNEL_WAIT_NS, gap_classes, gap_rows, timed_work
 from ..frame.metrics import Metric, ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.shape import (
     ON_STREAM,
-    Ask,
+    Aggregate,
     Shape,
     first,
     flagged,
@@ -104,7 +104,10 @@ def recurring_gaps(work: Frame) -> Table:
     notes: tuple[str, ...] = ()
     shape = RECURRING
     if steps is None:
-        shape = replace(shape, asks={key: ask for key, ask in shape.asks.items() if key != "steps"})
+        shape = replace(
+            shape,
+            aggregates={key: aggregate for key, aggregate in shape.aggregates.items() if key != "steps"},
+        )
     else:
         totals["steps"] = len(steps)
         which = f"of {len(steps):,}, those in which such a gap begins"
@@ -135,9 +138,9 @@ RECURRING = Shape(
     {
         "before": ("before it", flagged(text("before_name"), "is_name")),
         "after": ("ended by", flagged(text("after_name"), "is_name")),
-        "class": ("mostly", Ask(_main_class, "text")),
+        "class": ("mostly", Aggregate(_main_class, "text")),
         "gaps": n(),
-        "steps": ("in steps", Ask(_distinct_steps)),
+        "steps": ("in steps", Aggregate(_distinct_steps)),
         "idle_ns": total("gap"),
         "share": ("of idle", share_of_all("gap")),
         "mean_ns": flagged(statistic("mean_ns", "gap"), "statistic"),
@@ -152,7 +155,7 @@ GAPS = 20
 """How many of the longest gaps are listed unless --limit says otherwise."""
 
 
-def _of_class(number: int, name: str) -> Mapping[str, Ask | tuple[str, Ask]]:
+def _of_class(number: int, name: str) -> Mapping[str, Aggregate | tuple[str, Aggregate]]:
     """Return the columns of one class of gaps: ns, gaps, share of the idle time."""
     ns = total(lambda work: np.where(work.gap_class == number, work.gap, 0))
     return {
@@ -176,7 +179,11 @@ STREAMS = Shape(
         "slices": n(),
         "gaps": n(lambda work: work.gap > 0),
         "idle_ns": total("gap"),
-        **{key: ask for at, name in enumerate(GAP_CLASSES) for key, ask in _of_class(at, name).items()},
+        **{
+            key: aggregate
+            for at, name in enumerate(GAP_CLASSES)
+            for key, aggregate in _of_class(at, name).items()
+        },
     },
     {"chief": ("stream", "device", "idle_ns", "host_wait_share", "kernel_wait_share", "rank")},
 )
@@ -187,12 +194,12 @@ LONGEST_GAPS = Shape(
         "start_ns": ("at", moment("reach")),
         "gap_ns": first("gap"),
         "after": ("ended by", flagged(text("name"), "is_name")),
-        "class": first(lambda gaps: Words(gaps.gap_class, GAP_CLASSES), "text"),
+        "class": first(lambda gaps: TextColumn(gaps.gap_class, GAP_CLASSES), "text"),
         "launch": flagged(first(lambda gaps: gaps.names_of("launch"), "text"), "is_name"),
         "launch_after_ns": ("launched after", first(_launched_after)),
         **ON_STREAM,
         "before": ("before it", flagged(first(lambda gaps: gaps.names_of("before"), "text"), "is_name")),
-        "host": ("what the CPU did", Ask(lambda g: list(map(_around, g.parts)), "text")),
+        "host": ("what the CPU did", Aggregate(lambda g: list(map(_around, g.parts)), "text")),
     },
 )
 

@@ -18,7 +18,7 @@ from ...base.short_names import short_name
 from ...query.groups import Groups, Labels
 from ...query.scan import json_value_text, number_of
 from ...query.views import SliceId
-from ..frame.frame import Frame, FrameGroups, Words
+from ..frame.frame import Frame, FrameGroups, TextColumn
 from ..frame.frame_columns import capture_notes, row_arguments, work_of
 from ..frame.kinds import KERNEL_TYPES, kind_table
 from ..frame.metrics import Metric, spread_metrics
@@ -26,7 +26,7 @@ from ..frame.schema import ARG, Column, TableSchema, Unit
 from ..frame.scope import Scope
 from ..frame.shape import (
     ON_STREAM,
-    Ask,
+    Aggregate,
     Shape,
     first,
     flagged,
@@ -43,7 +43,7 @@ from ..frame.shape import (
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 from ..steps.attribution import with_steps, work_in_windows
-from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal, stamp_asks
+from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_aggregates, parse_ideal, stamp_aggregates
 from .device_state import waited_of
 
 Order: TypeAlias = Literal["slowest", "time"]
@@ -72,9 +72,9 @@ HISTOGRAM = TableSchema(
 BINS = 12
 
 
-def _step_labels(runs: Frame) -> Words:
+def _step_labels(runs: Frame) -> TextColumn:
     """Return the label of each run's step, "" for none."""
-    return Words(with_steps(runs).step + 1, ["", *(() if runs.steps is None else runs.steps.labels)])
+    return TextColumn(with_steps(runs).step + 1, ["", *(() if runs.steps is None else runs.steps.labels)])
 
 
 INSTANCES = Shape(
@@ -107,18 +107,18 @@ def instances(
     runs = work[work.named(Pattern(name, ignore_case=True), short_name)]
     keys = (runs.start, -runs.dur) if order == "slowest" else (runs.start,)
     listed = runs[np.lexsort(keys)[:limit]]
-    asks = dict(INSTANCES.asks)
+    aggregates = dict(INSTANCES.aggregates)
     if work.steps is None:
-        del asks["step"]
+        del aggregates["step"]
     for key, (heading, unit) in LAUNCHED_WITH.items():
         if (values := _argument_column(listed, key, is_text=unit == "text")) is not None:
-            asks[key] = (heading, given(values, unit))
+            aggregates[key] = (heading, given(values, unit))
     for key in arguments:
         values = row_arguments(listed, key)
         texts = ["" if value is None else json_value_text(value) for value in values]
-        asks[f"{ARG}{key}"] = (key, given(texts, "text"))
+        aggregates[f"{ARG}{key}"] = (key, given(texts, "text"))
     totals = {"count": len(runs), "total_ns": sum_of(runs.dur)}
-    table = replace(INSTANCES, asks=asks).of(listed.each(), jump="dur", totals=totals)
+    table = replace(INSTANCES, aggregates=aggregates).of(listed.each(), jump="dur", totals=totals)
     return table, _histogram(scope, runs.dur)
 
 
@@ -190,7 +190,7 @@ KERNELS = Shape(
     {"keys": ("name",), "chief": ("name", "total_ns", "share", "count")},
 )
 UP_TO_TOTAL = ("name", "type", "kind", "count", "total_ns")
-BEHIND_TOTAL = tuple(key for key in KERNELS.asks if key not in UP_TO_TOTAL)
+BEHIND_TOTAL = tuple(key for key in KERNELS.aggregates if key not in UP_TO_TOTAL)
 RUNS = 1000
 """How many runs are listed unless --limit says otherwise."""
 COLUMN_OF = {"type": "type_name", "kind": "kind_name"}
@@ -263,26 +263,26 @@ def kernels(
     if by == "step":
         steps = work.steps if scope.attribute == "window" else None
         work = with_steps(work) if steps is None else work_in_windows(work, steps)
-    types = Words(np.minimum(work.type, len(KERNEL_TYPES)), (*KERNEL_TYPES, NO_TYPE))
-    work = work.plus(type_name=types, kind_name=Words(work.kind, kind_table().names))
+    types = TextColumn(np.minimum(work.type, len(KERNEL_TYPES)), (*KERNEL_TYPES, NO_TYPE))
+    work = work.plus(type_name=types, kind_name=TextColumn(work.kind, kind_table().names))
     title = f"Kernels by {by}" if by.startswith(ARG) else TITLES.get(by, KERNELS.title)
     shape = replace(KERNELS, title=title)
     waited = waited_of(work)
     if waited.any():
         work = work.plus(waited=waited)
-        before, after = ({key: shape.asks[key] for key in keys} for keys in (UP_TO_TOTAL, BEHIND_TOTAL))
-        shape = replace(shape, asks={**before, "waited_ns": ("waited", total("waited")), **after})
+        before, after = ({key: shape.aggregates[key] for key in keys} for keys in (UP_TO_TOTAL, BEHIND_TOTAL))
+        shape = replace(shape, aggregates={**before, "waited_ns": ("waited", total("waited")), **after})
     for key in arguments:
-        shape = replace(shape, asks={**shape.asks, **argument_asks(work, key)})
-    more, notes = ideal_asks(work, ideal) if ideal.of_call else ({}, ())
+        shape = replace(shape, aggregates={**shape.aggregates, **argument_aggregates(work, key)})
+    more, notes = ideal_aggregates(work, ideal) if ideal.of_call else ({}, ())
     if stamps:
-        phases, said = stamp_asks(work)
+        phases, said = stamp_aggregates(work)
         more, notes = {**more, **phases}, (*notes, *said)
     chief = (*shape.more["chief"], *(("waited_ns",) if waited.any() else ()), *more)
     if by in OWNED and bool(work.is_by_capture.any()):
         of_captures = total(lambda work: np.where(work.is_by_capture, work.dur, 0))
-        shape = replace(shape, asks={**shape.asks, "by_capture_ns": of_captures})
-    shape = replace(shape, asks={**shape.asks, **more}, more={**shape.more, "chief": chief})
+        shape = replace(shape, aggregates={**shape.aggregates, "by_capture_ns": of_captures})
+    shape = replace(shape, aggregates={**shape.aggregates, **more}, more={**shape.more, "chief": chief})
     notes = (*notes, *(capture_notes(work) if by in OWNED else ()))
     totals = {"count": len(work), "total_ns": sum_of(work.dur)}
     groups = work.plus(row=_rows_of(work, by)).group("row")
@@ -332,7 +332,7 @@ def argument_numbers(work: Frame, key: str) -> AnyArray:
     return result
 
 
-def argument_asks(work: Frame, key: str) -> dict[str, tuple[str, Ask]]:
+def argument_aggregates(work: Frame, key: str) -> dict[str, tuple[str, Aggregate]]:
     """Return two columns: the sum of an argument and its mean over those of a group that have it.
 
     Both are none where no one has. UsageError for an argument that no slice has as a number.
@@ -345,23 +345,23 @@ def argument_asks(work: Frame, key: str) -> dict[str, tuple[str, Ask]]:
         return np.where(g.counts_where(has) > 0, of, np.nan)
 
     unit: Unit = "bytes" if key.lower() == "bytes" else "number"
-    mean = replace(flagged(ratio_of(Ask(sums), n(lambda _: has)), "statistic"), unit=unit)
-    return {f"{ARG}{key}": (key, Ask(sums, unit)), f"{ARG}{key}_mean": (f"mean {key}", mean)}
+    mean = replace(flagged(ratio_of(Aggregate(sums), n(lambda _: has)), "statistic"), unit=unit)
+    return {f"{ARG}{key}": (key, Aggregate(sums, unit)), f"{ARG}{key}_mean": (f"mean {key}", mean)}
 
 
-def _rows_of(work: Frame, by: str) -> Words:
+def _rows_of(work: Frame, by: str) -> TextColumn:
     """Return what a row of the table is for each row of the work."""
     if by in COLUMNS_BY:
-        words: Words = getattr(work, COLUMN_OF.get(by, by))
+        words: TextColumn = getattr(work, COLUMN_OF.get(by, by))
         return words
     if by == "stream":
         titles = [f"rank {one.rank} {one.title} stream" for one in work.devices]
         of = dict(zip(work.stream.tolist(), work.device_row.tolist()))
-        return Words(work.stream, [f"{titles[of[at]]} {name}" for at, name in enumerate(work.streams)])
+        return TextColumn(work.stream, [f"{titles[of[at]]} {name}" for at, name in enumerate(work.streams)])
     if by == "step":
         steps = () if work.steps is None else work.steps.titles
-        return Words(work.step + 1, [OUTSIDE, *(f"step {title}" for title in steps)])
+        return TextColumn(work.step + 1, [OUTSIDE, *(f"step {title}" for title in steps)])
     labels = Labels()
     values = row_arguments(work, argument_key(by))
     texts = [NO_VALUE if value is None else json_value_text(value) for value in values]
-    return Words(labels.codes(texts), list(labels))
+    return TextColumn(labels.codes(texts), list(labels))

@@ -19,7 +19,19 @@ from ..frame.frame_columns import timed_work
 from ..frame.metrics import Metric
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
-from ..frame.shape import ON_STREAM, Ask, Shape, first, flagged, moment, n, ratio_of, statistic, text, total
+from ..frame.shape import (
+    ON_STREAM,
+    Aggregate,
+    Shape,
+    first,
+    flagged,
+    moment,
+    n,
+    ratio_of,
+    statistic,
+    text,
+    total,
+)
 from ..frame.table import Table, Tables
 
 LONG_CALL_NS = 50_000
@@ -28,7 +40,7 @@ LONG_DELAY_NS = 100_000
 OUTLIERS = 20
 """How many of the longest delays are listed unless --limit says otherwise."""
 
-COUNTS: Mapping[str, tuple[str, Ask]] = {
+COUNTS: Mapping[str, tuple[str, Aggregate]] = {
     "short_kernels": ("shorter than their call", n(lambda work: work.kernel_ns < work.call_ns)),
     "long_calls": ("call > 50 µs", n(lambda work: work.call_ns > LONG_CALL_NS)),
     "long_delays": ("delay > 100 µs", n(lambda work: work.delay > LONG_DELAY_NS)),

@@ -17,12 +17,12 @@ from ...base.units import format_bytes
 from ...query.groups import concatenated, dense
 from ...query.lookup import promoted_of
 from ...trace.devices import ALLOCATION_NAMES, is_aiu
-from ..frame.frame import Frame, FrameGroups, Words
+from ..frame.frame import Frame, FrameGroups, TextColumn
 from ..frame.frame_columns import NEVER, work_of
 from ..frame.metrics import Metric
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
-from ..frame.shape import ON_DEVICE, Ask, Shape, flagged, n, statistic, text, total
+from ..frame.shape import ON_DEVICE, Aggregate, Shape, flagged, n, statistic, text, total
 from ..frame.table import Table, Tables, row_of_object
 from ..frame.table_rows import Values
 from ..host.allocations import BY_SIZE, NO_RECORD, Allocator, allocators, op_around, unnamed
@@ -63,14 +63,14 @@ def _bandwidths(g: FrameGroups) -> Values:
     return np.array([size * 10**9 / ns if ns and way != ALLOCATION else np.nan for size, ns, way in sums])
 
 
-def _recorded(of: Callable[[F64, I64], float]) -> Ask:
-    """Ask for one number of the bandwidths that were recorded, and the time of each."""
+def _recorded(of: Callable[[F64, I64], float]) -> Aggregate:
+    """Take one number of the bandwidths that were recorded, and the time of each."""
 
     def answers(g: FrameGroups) -> Values:
         parts = (part[~np.isnan(part.recorded)] for part in g.parts)
         return np.array([of(part.recorded, part.full_ns) if len(part) else np.nan for part in parts])
 
-    return flagged(Ask(answers, "bytes/s"), "statistic")
+    return flagged(Aggregate(answers, "bytes/s"), "statistic")
 
 
 def _mean(speeds: F64, ns: I64) -> float:
@@ -87,7 +87,7 @@ COPIES = Shape(
         "count": n(),
         "bytes": total("bytes", "bytes"),
         "time_ns": total("full_ns"),
-        "bandwidth": flagged(Ask(_bandwidths), "statistic"),
+        "bandwidth": flagged(Aggregate(_bandwidths), "statistic"),
         "recorded_mean": _recorded(_mean),
         "recorded_max": _recorded(lambda speeds, _: float(speeds.max())),
         "max_ns": ("longest", flagged(statistic("max_ns", "full_ns"), "statistic")),
@@ -114,7 +114,7 @@ def copies(scope: Scope) -> Table:
         return rows + (len(ways) - len(numbers))
 
     code = work.from_parts(codes)
-    way, memory = (Words(code, [pair[at] for pair in ways]) for at in (0, 1))
+    way, memory = (TextColumn(code, [pair[at] for pair in ways]) for at in (0, 1))
     moves = np.array([kind != ALLOCATION for kind in way.texts], np.bool_)[code]
     size = work.from_parts(lambda part: promoted_of(part.index, "bytes", part.position, NEVER))
     recorded = work.from_parts(lambda part: promoted_of(part.index, "bandwidth", part.position, np.nan) * GB)
@@ -126,7 +126,7 @@ def copies(scope: Scope) -> Table:
     return replace(table, totals={key: sum_of(table.numbers(key)) for key in ("count", "bytes", "time_ns")})
 
 
-LARGEST = 20
+MAX_LISTED = 20
 """How many allocations are listed for each allocator unless --limit says otherwise."""
 
 MEMORY = TableSchema(
@@ -245,11 +245,11 @@ def analyse_memory(scope: Scope, first: str = "allocators", limit: int | None = 
         return Tables(use.scope, scope.origin, {"memory": lambda: curve_table(use)}, notes)
     tables = {
         "allocators": lambda: allocator_table(use),
-        "at_peak": lambda: peak_table(use, limit or LARGEST),
-        "kept": lambda: unreleased_table(use, limit or LARGEST),
+        "at_peak": lambda: peak_table(use, limit or MAX_LISTED),
+        "kept": lambda: unreleased_table(use, limit or MAX_LISTED),
         "steps": lambda: memory_step_table(scope, [one.allocator for one in use.uses]),
         "stacks": lambda: stack_table(use.scope, [(one.allocator, one.at_peak) for one in use.uses], limit),
-        "segments": lambda: segment_table(scope, limit or LARGEST),
+        "segments": lambda: segment_table(scope, limit or MAX_LISTED),
         "copies": lambda: use.copies,
     }
     return Tables(use.scope, scope.origin, tables, notes).led_by(LEADS.get(first, first))
@@ -354,13 +354,13 @@ def _row(use: AllocatorUse) -> dict[str, Any]:
     return row_of_object(MEMORY.columns, one, rank=str(one.rank), name=one.title, **own)
 
 
-def peak_table(result: MemoryUse, limit: int = LARGEST) -> Table:
+def peak_table(result: MemoryUse, limit: int = MAX_LISTED) -> Table:
     """Return the largest allocations that were live at each allocator's peak."""
     lists = [(use, use.at_peak) for use in result.uses]
     return _live_table(result, "memory_peak", "Live at the peak", lists, limit)
 
 
-def unreleased_table(result: MemoryUse, limit: int = LARGEST) -> Table:
+def unreleased_table(result: MemoryUse, limit: int = MAX_LISTED) -> Table:
     """Return the largest allocations of the scope that nothing in it released."""
     return _live_table(result, "memory_kept", "Not released", [(u, u.unreleased) for u in result.uses], limit)
 

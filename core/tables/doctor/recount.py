@@ -66,7 +66,7 @@ WINDOW = 1 << 17
 """Elements that are compared at once, fewer where their names are long."""
 MAX_CHARACTERS = 1 << 25
 """Characters of the names of a window."""
-LARGEST_EXPONENT = 308
+MAX_EXPONENT = 308
 """A number from 10^308 on is no time."""
 MAX_NUMBER_LENGTH = 100
 """Characters beyond which a counter's text is not taken for a number."""
@@ -210,12 +210,12 @@ def ns_of(value: object, unit: int) -> int | None:
         text = value.strip()
         value = Decimal(text) if _NUMBER.fullmatch(text) else None
     if isinstance(value, Decimal):
-        if value and value.adjusted() >= LARGEST_EXPONENT:
+        if value and value.adjusted() >= MAX_EXPONENT:
             return None
         return round(_EXACT.multiply(value, unit))
     if type(value) is not int:
         return None
-    return value * unit if abs(value) < 10 ** (LARGEST_EXPONENT + 3) else None
+    return value * unit if abs(value) < 10 ** (MAX_EXPONENT + 3) else None
 
 
 def indexed_text(value: object) -> str:

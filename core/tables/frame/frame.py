@@ -26,14 +26,14 @@ from .work_device import WorkDevice
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class TextColumn:
     """A column of text: for each row the index of its text; several texts may be equal."""
 
     codes: AnyArray
     texts: Sequence[str]
 
-    def __getitem__(self, rows: AnyArray | slice) -> Words:
-        return Words(self.codes[rows], self.texts)
+    def __getitem__(self, rows: AnyArray | slice) -> TextColumn:
+        return TextColumn(self.codes[rows], self.texts)
 
     def tolist(self) -> list[str]:
         return [self.texts[code] for code in self.codes.tolist()]
@@ -62,7 +62,7 @@ class Frame:
     devices: Sequence[WorkDevice]
     streams: Sequence[str]
     makers: ColumnMakers
-    given: Mapping[str, AnyArray | Words] = field(repr=False)
+    given: Mapping[str, AnyArray | TextColumn] = field(repr=False)
     whole: Frame | None = None  # of which `rows` are these rows
     rows: AnyArray | slice | None = None
 
@@ -93,7 +93,7 @@ class Frame:
         """Return some rows, by mask, by number or by slice, with their columns as they are here."""
         return Frame(self.scope, self.devices, self.streams, self.makers, {}, self, rows)
 
-    def plus(self, **columns: AnyArray | Words) -> Frame:
+    def plus(self, **columns: AnyArray | TextColumn) -> Frame:
         """Return the rows with more columns, or others in place of those of these names."""
         return Frame(self.scope, self.devices, self.streams, self.makers, columns, self, slice(None))
 
@@ -140,12 +140,12 @@ class Frame:
         labels = Labels()
         columns = (getattr(self, key) for key in keys)
         groups = groups_alike(
-            (self._codes_of(one, labels, within) if isinstance(one, Words) else one for one in columns),
+            (self._codes_of(one, labels, within) if isinstance(one, TextColumn) else one for one in columns),
             len(self),
         )
         return FrameGroups(groups.codes, groups.size, self)
 
-    def _codes_of(self, words: Words, labels: Labels, within: str) -> I64:
+    def _codes_of(self, words: TextColumn, labels: Labels, within: str) -> I64:
         numbers = np.zeros(len(words.texts), np.int64)
         for part in self.plus(_codes=words.codes).by(within):
             present = np.flatnonzero(np.bincount(part._codes, minlength=len(numbers)))
@@ -203,7 +203,7 @@ class Frame:
         label: Callable[[str], str] = str,
         index_of: Callable[[Frame], Index] = attrgetter("index"),
         by: str = "source",
-    ) -> Words:
+    ) -> TextColumn:
         """Return the texts of numbers of the index, each distinct one of a source read and labelled once."""
         texts: list[str] = []
 
@@ -212,9 +212,9 @@ class Frame:
             texts.extend(label(text) for text in index_of(part).strings(numbers))
             return rows + (len(texts) - len(numbers))
 
-        return Words(self.from_parts(codes, by), texts)
+        return TextColumn(self.from_parts(codes, by), texts)
 
-    def names_of(self, key: str, label: Callable[[str], str] = str) -> Words:
+    def names_of(self, key: str, label: Callable[[str], str] = str) -> TextColumn:
         """Return the names of the slices at positions that a column holds; "" for a negative one."""
         of_owners = key in self.makers.of_owners
         index_of = attrgetter("owner_index" if of_owners else "index")
@@ -222,7 +222,7 @@ class Frame:
         words = self.names_at(
             lambda part: index_of(part).column("slices.name")[getattr(part, key)], label, index_of, by
         )
-        return Words(np.where(getattr(self, key) < 0, len(words.texts), words.codes), [*words.texts, ""])
+        return TextColumn(np.where(getattr(self, key) < 0, len(words.texts), words.codes), [*words.texts, ""])
 
     def named(self, pattern: re.Pattern[str] | Pattern, label: Callable[[str], str] = str) -> AnyArray:
         """Return which rows have a matching name, or a matching label of it; each name is tested once."""

@@ -20,7 +20,7 @@ from ...query.groups import concatenated, dense
 from ...query.lookup import category_mask, nearest_around, promoted_of
 from ...query.lost import untimed_work
 from ...trace.devices import Device, allocations_of, devices, flex_rank, lane_categories, rank_of
-from .frame import ColumnMakers, Frame, Words
+from .frame import ColumnMakers, Frame, TextColumn
 from .kinds import kernel_kinds, kernel_types
 from .scope import Scope
 from .work_device import WorkDevice
@@ -73,10 +73,10 @@ def _is_begun(work: Frame) -> AnyArray:
     return np.asarray(starts == work.start)
 
 
-def _short(work: Frame) -> Words:
+def _short(work: Frame) -> TextColumn:
     names = sorted(set(work.name.texts))
     forms = dict(zip(names, short_names(names)))
-    return Words(work.name.codes, [forms[text] for text in work.name.texts])
+    return TextColumn(work.name.codes, [forms[text] for text in work.name.texts])
 
 
 def _of_calls(value: Callable[[Frame], I64]) -> Callable[[Frame], AnyArray]:
@@ -189,7 +189,7 @@ def _annotations(index: Index) -> I64:
     return notes[~np.isin(index.column("slices.name")[notes], numbers)]
 
 
-def launching(work: Frame, key: str) -> Words:
+def launching(work: Frame, key: str) -> TextColumn:
     """Return the "op" or "module" that owns each row, or the "annotation" that it was launched in; else
     whether its launch is known.
     """
@@ -198,7 +198,7 @@ def launching(work: Frame, key: str) -> Words:
     outside, unknown, unjoined = range(len(words.texts), len(words.texts) + 3)
     nobody = np.where(work.launched >= 0, np.where(work.is_unjoined, unjoined, outside), unknown)
     codes = np.where(at >= 0, words.codes, nobody)
-    return Words(codes, [*words.texts, OUTSIDE_ANY.format(key), NOT_IN_FILE, UNJOINED])
+    return TextColumn(codes, [*words.texts, OUTSIDE_ANY.format(key), NOT_IN_FILE, UNJOINED])
 
 
 def capture_notes(work: Frame) -> tuple[str, ...]:
@@ -224,9 +224,9 @@ COLUMNS: dict[str, Callable[[Frame], Any]] = {
     "kind": lambda work: by_rule(work, kernel_kinds),
     # where: number of the source, rank (without ranks the number of the source), title, name of the stream
     "source": lambda work: np.array([one.device.source for one in work.devices], np.int64)[work.device_row],
-    "rank": lambda work: Words(work.device_row, [str(one.rank) for one in work.devices]),
-    "device": lambda work: Words(work.device_row, [one.title for one in work.devices]),
-    "stream_name": lambda work: Words(work.stream, work.streams),
+    "rank": lambda work: TextColumn(work.device_row, [str(one.rank) for one in work.devices]),
+    "device": lambda work: TextColumn(work.device_row, [one.title for one in work.devices]),
+    "stream_name": lambda work: TextColumn(work.stream, work.streams),
     # the launch call: its position, -1 where it is not known; whether another is as likely or it begins after
     # its work; its start, ns and end
     "launch": lambda work: work.from_parts(

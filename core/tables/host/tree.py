@@ -348,13 +348,13 @@ def indented(table: Table) -> Table:
     return replace(table, columns=columns, data={**table.data, "name": names})
 
 
-DEEPEST_FOLDED = 500
+MAX_FOLDED_DEPTH = 500
 
 
 def folded_lines(tables: Tables) -> Iterator[str]:
     """Yield a table of a tree as folded stacks, for speedscope and flamegraph.pl: a path, and its self ns. A
     line names every call above it, so that their lengths would grow with the square of the depth: what lies
-    deeper than DEEPEST_FOLDED calls is one frame, which says so.
+    deeper than MAX_FOLDED_DEPTH calls is one frame, which says so.
     """
     table = tables["tree"]
     nodes, parents, own = (table.numbers(key).tolist() for key in ("node", "parent", "self_ns"))
@@ -369,18 +369,18 @@ def folded_lines(tables: Tables) -> Iterator[str]:
     deeper = dict[int, int]()
     shallow: dict[int, int] = {}  # the deepest call above a node that has a path of its own
     for node, parent, depth in zip(nodes, parents, depths):
-        shallow[node] = node if depth < DEEPEST_FOLDED else shallow[parent]
-        if depth >= DEEPEST_FOLDED and left[node] > 0:
+        shallow[node] = node if depth < MAX_FOLDED_DEPTH else shallow[parent]
+        if depth >= MAX_FOLDED_DEPTH and left[node] > 0:
             deeper[shallow[node]] = deeper.get(shallow[node], 0) + left[node]
     for name, node, parent, depth in zip(table.texts("name"), nodes, parents, depths):
-        if depth >= DEEPEST_FOLDED:
+        if depth >= MAX_FOLDED_DEPTH:
             continue
         text = safe(name).replace(";", ":").strip() or "(no name)"
         paths[node] = f"{paths[parent]};{text}" if parent in paths else text
         if left[node] > 0:
             yield f"{paths[node]} {left[node]}\n"
         if node in deeper:
-            yield f"{paths[node]};(deeper than {DEEPEST_FOLDED} calls) {deeper[node]}\n"
+            yield f"{paths[node]};(deeper than {MAX_FOLDED_DEPTH} calls) {deeper[node]}\n"
 
 
 def slices_by_lane(scope: Scope, everything: bool = False) -> Iterator[tuple[int, int, list[Chunk]]]:

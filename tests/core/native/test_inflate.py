@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tracelane.core.native.library import native_library
 from tracelane.core.read.inflate_native import (
-    LONGEST_HEADER,
+    MAX_HEADER,
     WINDOW,
     Checkpoint,
     InflateError,
@@ -165,7 +165,7 @@ def _checkpoints(data: bytes, before: int, sizes: list[int]) -> Iterator[Checkpo
 
 def _resumed(file: bytes, checkpoint: Checkpoint) -> bytes:
     inflater = NativeInflater()
-    inflater.resume(checkpoint, file[checkpoint.block >> 3 :][:LONGEST_HEADER])
+    inflater.resume(checkpoint, file[checkpoint.block >> 3 :][:MAX_HEADER])
     return b"".join(_steps(inflater, file[checkpoint.bit >> 3 :], [100_000], 1 << 20))
 
 
