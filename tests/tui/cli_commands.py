@@ -9,6 +9,8 @@ import click
 from tracelane.tui.cli.main import tracelane
 
 CODES = {0, 1, 2, 64}
+ENDLESS = {"watch"}
+"""Commands that go on until Ctrl+C, or until the program after -- ends; they have tests of their own."""
 BUG = "should not have happened"
 """What is said of an error that nobody thought of."""
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.tui.cli_commands import BUG, CODES, commands
+from tests.tui.cli_commands import BUG, CODES, ENDLESS, commands
 from tests.tui.small_file import small_file
 from tests.waiting import PATIENCE_S
 from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError, UsageError
+from tracelane.core.capture.live import PACE
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.export.marks import read_object
 from tracelane.tui.cli import main as entry
@@ -376,6 +377,8 @@ def test_no_value_of_an_option_is_a_surprise(
 ) -> None:
     """Whatever is given, the exit code is a documented one and what is wrong is said in one line."""
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("tracelane.tui.cli.capture.PACE", PACE._replace(listen_s=0))
+    monkeypatch.setenv("KINETO_IPC_SOCKET_DIR", str(folder))
     trace = str(folder / "small.json")
     needed = {
         "diff": [trace, trace],
@@ -385,10 +388,11 @@ def test_no_value_of_an_option_is_a_surprise(
         "demo": ["--out", str(folder / "made"), "--no-open"],
     }
     words = command.split()
-    arguments = needed.get(command, [] if words[0] == "cache" else [trace])
+    arguments = needed.get(command, [] if words[0] in ("cache", "capture") else [trace])
     more = ["--smi", str(folder / "demo" / "aiu-smi.log")] if option.startswith("--smi-") else []
     for value in values:
-        code = main([*words, *arguments, *more, f"{option}={value}"])
+        ends = ["--", "true"] if command in ENDLESS else []
+        code = main([*words, *arguments, *more, f"{option}={value}", *ends])
         out, errors = capsys.readouterr()
         assert code in CODES, (value, code)
         for text in (out, errors):

@@ -27,6 +27,8 @@ WORDS = {
     "completion": ("bash",),
     "cache": (),
     "demo": (),
+    "capture": ("{}",),
+    "watch": ("{}", "--", "true"),
 }
 """What follows a command, where that is not a trace alone."""
 WAYS = {

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from tests.corpus import CASES, CORPUS, files, for_files, later, needs, traces
-from tests.tui.cli_commands import BUG, CODES, commands
+from tests.tui.cli_commands import BUG, CODES, ENDLESS, commands
 from tests.tui.small_file import small_file
 from tracelane.core.python.exporting import WRITERS
 from tracelane.core.sql.engines import has_duckdb
@@ -29,7 +29,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "sql": (TRACE, "select * from slices"),
 }
 """What a command is given where that is more than the trace."""
-OF_NO_TRACE = {"cache list", "cache clear", "completion", "demo"}
+OF_NO_TRACE = {"cache list", "cache clear", "completion", "demo", "capture"}
 NO_FORMS = {
     *("--help", "--json", "--format", "--decoder", "--engine", "--force", "--fresh", "--wait"),
     *("--columns", "--color", "--no-pager"),
@@ -95,7 +95,9 @@ def forms(name: str, command: click.Command) -> Iterator[list[str]]:
     yield from ([*name.split(), *further] for further in FURTHER.get(name, ()))
 
 
-FORMS = {name: list(forms(name, command)) for name, command in commands() if name not in OF_NO_TRACE}
+FORMS = {
+    name: list(forms(name, command)) for name, command in commands() if name not in OF_NO_TRACE | ENDLESS
+}
 SHORT_FORMS = {
     name: [[*name.split(), *words] for words in (NEEDED.get(name, (TRACE,)), *FURTHER.get(name, ()))]
     for name in FORMS

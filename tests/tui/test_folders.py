@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.rank_files import rank_files
-from tests.tui.cli_commands import commands
+from tests.tui.cli_commands import ENDLESS, commands
 from tracelane.core import open_trace
 from tracelane.core.index.captures import captures_of, members_of
 from tracelane.core.index.file_facts import NO_FACTS, FileFacts
@@ -55,9 +55,11 @@ LEFT_OUT = {
     "report",
     "demo",
     "completion",
+    "capture",
+    *ENDLESS,
 }
-"""Commands that draw, write files, say how long it took or take two traces; of `collect` tells
-tests/store/test_collect.py.
+"""Commands that draw, write files, say how long it took, take two traces or none, or never end; of `collect`
+tells tests/store/test_collect.py.
 """
 
 

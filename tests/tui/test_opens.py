@@ -13,12 +13,13 @@ from tests.corpus import in_turn
 from tests.events import complete
 from tests.opens import counted_opens
 from tests.rank_files import rank_files
+from tests.tui.cli_commands import ENDLESS
 from tests.tui.small_file import events
 from tracelane.core.index.opening import MAX_OPEN
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import command_names, main
 
-WITHOUT_TRACE = ("cache", "completion", "demo", "history")
+WITHOUT_TRACE = ("cache", "capture", "completion", "demo", "history", *ENDLESS)
 MORE = {
     "chain": "--name aten::linear",
     "check": "--max trace.span=3600s",
