@@ -95,7 +95,7 @@ FORGOTTEN = object()
 """What stands for all else that was read: nothing in a snapshot refers to it again."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Stacks:
     """Stacks as a tree: each node is a frame below that of its parent; node 0 is no frame at all."""
 

@@ -662,6 +662,7 @@ OWN = (
                 "segments",
                 "no snapshot of PyTorch's memory here: _dump_snapshot writes one",
                 sort="free_bytes",
+                is_compared=False,
                 needs=("segments",),
             ),
             TablePanel(

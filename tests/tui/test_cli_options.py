@@ -140,8 +140,11 @@ def test_options_for_logs_need_a_log(path: Path, capsys: pytest.CaptureFixture[s
     assert "no log given" in capsys.readouterr().err
 
 
-NO_TABLE = {"view", "collect", "cut", "report", "export", "demo", "completion", "cache clear"}
-"""Commands that write a file or open the viewer: what they write is no table."""
+NO_TABLE = {
+    *("view", "collect", "cut", "report", "export", "demo", "completion", "cache clear"),
+    *("capture", "watch"),
+}
+"""Commands that write a file, open the viewer, or print a line now and then: what they write is no table."""
 NO_PART = {"index", "info", "sql", "diff", "collect"}
 """Commands that take traces whole, or name the part otherwise: in the query, or behind a side's colon."""
 

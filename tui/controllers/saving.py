@@ -34,8 +34,6 @@ from .marks import NO_MARKS
 
 PICTURES: Final = (".svg", ".html", ".txt")
 SLICE_FORMATS: Final = (".csv", ".json")
-LINES_AROUND = 5
-"""The most lines of verdict, minimap and ruler in a plain picture."""
 
 
 class SaveController(Controller):
@@ -100,9 +98,10 @@ class SaveController(Controller):
             text = self.app.screen_page(self._title())
         else:
             canvas = self.app.main.query_one(LaneCanvas)
-            size = canvas.size
-            height = size.height + LINES_AROUND
-            cells = (size.width, height)
+            cells = (
+                canvas.size.width,
+                self.app.size.height,
+            )  # lanes have the room that a panel takes on the screen
             trace, session = self.store.trace, self.store.session
             verdict = self.app.main.query_one(Verdict).facts
             said = None if verdict is None else verdict._replace(offer="")  # nobody presses a key in a file

@@ -311,7 +311,7 @@ def _device_rows(scope: Scope, source: int) -> Iterator[tuple[list[_Key], _Colum
     )
     if len(others := uncategorised_work(index, scope.trace.launches(source))):
         own = work_of(replace(scope, source=source)).position
-        positions = np.union1d(positions, own[np.isin(own, others)])
+        positions = distinct(np.concatenate([positions, own[np.isin(own, others)]]))
     if scope.where is not None:
         positions = positions[scope.where(index, positions)]
     if not len(positions):
