@@ -7,11 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.corpus import in_turn
 from tests.rank_files import rank_file, rank_files
 from tests.remote.servers import bucket
 from tests.tui.cli_process import PROGRAM, tracelane, tracelane_here
@@ -125,15 +127,20 @@ def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("newer", [False, True], ids=["older", "newer"])
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize(
+    ("kind", "called"),
+    [
+        pytest.param(kind, called, id=f"{kind}-{called[0]}-{'newer' if called[1] else 'older'}")
+        for kind, called in in_turn(FOREIGN, product(NAMES, (False, True)), 3)
+    ],
+)
 def test_what_is_no_trace_is_skipped(
-    kind: str, name: str, newer: bool, collected_once: tuple[Path, Path], tmp_path: Path
+    kind: str, called: tuple[str, bool], collected_once: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """A file beside the ranks that is no trace changes nothing but for one note, which names it, also where a
     summary of it is there from when it was one; alone it is refused.
     """
+    name, newer = called
     traces = tmp_path / "traces"
     shutil.copytree(collected_once[0], traces)
     store, foreign = tmp_path / "store", traces / name
