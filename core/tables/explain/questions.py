@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -76,6 +77,7 @@ class Question(NamedTuple):
     table: str = ""  # else the first
     sort: str = ""  # column, most first
     options: tuple[tuple[str, Any], ...] = ()
+    also: str = ""  # other words in which it is asked
 
 
 QUESTIONS = (
@@ -86,6 +88,7 @@ QUESTIONS = (
         ("rank", "label", "busy_share", "busy_ns", "of_ns", "idle_ns"),
         table="states",
         sort="of_ns",
+        also="load occupied share usage used utilisation utilised utilization utilized gpu",
     ),
     Question(
         "idle",
@@ -93,6 +96,7 @@ QUESTIONS = (
         "idle",
         ("stream", "idle_ns", "host_wait_ns", "kernel_wait_ns", "other_ns"),
         sort="idle_ns",
+        also="bubble device gpu nothing runs stalled starved underused unused waiting",
     ),
     Question(
         "gap",
@@ -101,6 +105,7 @@ QUESTIONS = (
         ("start_ns", "gap_ns", "after", "before", "class"),
         table="gaps",
         sort="gap_ns",
+        also="hole idle largest pause stream",
     ),
     Question(
         "kernel",
@@ -108,6 +113,7 @@ QUESTIONS = (
         "kernels",
         ("name", "count", "total_ns", "share"),
         sort="total_ns",
+        also="expensive go goes gpu hot hottest slowest spent",
     ),
     Question(
         "kind",
@@ -116,13 +122,16 @@ QUESTIONS = (
         ("name", "count", "total_ns", "share"),
         sort="total_ns",
         options=(("by", "kind"),),
+        also="attention category communication convolution elementwise gemm norm product softmax type",
     ),
     Question(
         "op",
         "Which operators take most time of the CPU, by themselves?",
-        "ops --sort self_cpu_ns",
+        "ops --no-frames --sort self_cpu_ns",
         ("name", "calls", "self_cpu_ns", "cpu_total_ns"),
         sort="self_cpu_ns",
+        options=(("no_frames", True),),
+        also="cost costs expensive function host operation python slowest",
     ),
     Question(
         "device-op",
@@ -130,6 +139,7 @@ QUESTIONS = (
         "ops --sort device_self_ns",
         ("name", "calls", "device_self_ns", "device_busy_ns"),
         sort="device_self_ns",
+        also="cost costs device expensive operation",
     ),
     Question(
         "step",
@@ -139,6 +149,7 @@ QUESTIONS = (
         table="groups",
         sort="count",
         options=(("groups", True),),
+        also="average batch duration epoch iteration mean median throughput",
     ),
     Question(
         "slow-step",
@@ -147,6 +158,7 @@ QUESTIONS = (
         ("step", "length_ns", "wall_ns", "device_busy_ns", "idle_ns", "start_ns"),
         table="steps",
         sort="length_ns",
+        also="batch iteration longest outlier slow worst",
     ),
     Question(
         "launch",
@@ -154,6 +166,7 @@ QUESTIONS = (
         "launches --sort call_ns",
         ("name", "count", "call_ns", "delay_median_ns"),
         sort="call_ns",
+        also="calls host launches overhead slowest started starts",
     ),
     Question(
         "copy",
@@ -162,6 +175,7 @@ QUESTIONS = (
         ("name", "memory", "count", "bytes", "time_ns", "bandwidth"),
         table="copies",
         sort="bytes",
+        also="copied device dtoh host htod memcpy pageable transfer transferred",
     ),
     Question(
         "memory",
@@ -169,6 +183,7 @@ QUESTIONS = (
         "memory",
         ("name", "peak_bytes", "peak_ns"),
         sort="peak_bytes",
+        also="allocated allocation allocations gib held leak mib oom",
     ),
     Question(
         "rank",
@@ -176,6 +191,7 @@ QUESTIONS = (
         "ranks",
         ("rank", "step_ns", "waited_ns", "kept_waiting_ns", "last"),
         sort="kept_waiting_ns",
+        also="behind imbalance last late slow straggler wait",
     ),
     Question(
         "collective",
@@ -184,6 +200,7 @@ QUESTIONS = (
         ("name", "bytes", "pure_ns", "wait_ns", "algbw", "busbw", "ranks_missing"),
         table="collectives",
         sort="pure_ns",
+        also="all allreduce broadcast communication gather nccl reduce scatter",
     ),
     Question(
         "path",
@@ -192,6 +209,7 @@ QUESTIONS = (
         ("name", "count", "duration_ns", "share"),
         table="path",
         options=(("by", "kind"),),
+        also="bottleneck bound depends limit limits",
     ),
     Question(
         "efficiency",
@@ -199,13 +217,15 @@ QUESTIONS = (
         "efficiency",
         ("name", "shapes", "count", "tflops", "gbs", "peak_share"),
         sort="kernel_ns",
+        also="bandwidth flop flops gemm matrix near product products roofline tensor tflops",
     ),
     Question(
         "compile",
-        "Was torch.compile used?",
+        "What did torch.compile compile?",
         "compile",
         ("name", "count", "total_ns"),
         sort="total_ns",
+        also="compilation compiled dynamo graph inductor recompilation recompiled triton",
     ),
 )
 NAMES = {question.name: question for question in QUESTIONS}
@@ -221,18 +241,32 @@ def analyse_explain(scope: Scope, question: str = "") -> Tables:
 
 
 def question_of(text: str) -> Question:
-    """Return the question of this name, else the one that shares most words; UsageError where none does."""
+    """Return the question of this name, else the one that is meant most likely; UsageError where none is.
+
+    A word that few questions have tells more than one of many ("gpu"); one that is only `also` said of a
+    question tells half as much as one of its own.
+    """
     if text.strip() in NAMES:
         return NAMES[text.strip()]
     words = _words(text)
-    scores = [len(words & _words(f"{one.name} {one.text}")) for one in QUESTIONS]
+    own, also = (
+        [_words(f"{one.name} {one.text}") for one in QUESTIONS],
+        [_words(one.also) for one in QUESTIONS],
+    )
+    of_all = Counter(word for mine, others in zip(own, also) for word in mine | others)
+    scores = [
+        sum((2 if word in mine else 1) / of_all[word] for word in words & (mine | others))
+        for mine, others in zip(own, also)
+    ]
     if not max(scores):
         raise UsageError(f"no question is like {text!r}; there are {', '.join(NAMES)}")
     return QUESTIONS[scores.index(max(scores))]
 
 
 COMMON = re.compile(
-    r"\b(a|are|at|by|do|does|how|is|it|most|of|on|takes?|the|them|they|to|was|what|which|why)\b"
+    r"\b(a|an|and|any|anything|are|at|be|been|by|can|could|did|do|does|for|from|had|has|have|how|i|in|is|it|its|long|"
+    r"many|much|my|most|of|often|on|or|over|should|so|takes?|that|the|their|them|there|these|they|this|time|to|"
+    r"trace|was|were|what|when|where|which|who|why|with)\b"
 )
 """Words that tell no question from another."""
 
