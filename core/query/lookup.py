@@ -233,15 +233,18 @@ def with_ancestors(index: Index, positions: I64) -> I64:
     return distinct(np.concatenate(members))
 
 
-def rows_beneath(index: Index, row_number: int) -> range:
-    """Return the rows in which children of this row's slices may lie (one, unless slices overlap)."""
-    row = index.rows[row_number]
-    lane = index.lanes[int(row["lane"])]
-    first, rows = int(lane["first_row"]), int(lane["rows"])
-    last = first + rows
+def rows_of_children(index: Index, row_number: int) -> range:
+    """Return the rows in which children of this row's slices lie: one, unless slices of the lane overlap."""
+    lane = index.lanes[int(index.rows[row_number]["lane"])]
+    last = int(lane["first_row"]) + int(lane["rows"])
     if int(lane["overlapping"]) == 0 and int(lane["kind"]) == LaneKind.THREAD:
         last = min(last, row_number + 2)
-    last = min(last, row_number + 1 + MAX_SEARCH_DEPTH)
+    return range(row_number + 1, last)
+
+
+def rows_beneath(index: Index, row_number: int) -> range:
+    """Return the rows in which children of this row's slices are looked for, MAX_SEARCH_DEPTH at most."""
+    last = min(rows_of_children(index, row_number).stop, row_number + 1 + MAX_SEARCH_DEPTH)
     while last > row_number + 1 and int(index.rows[last - 1]["kind"]) != RowKind.SLICES:
         last -= 1
     return range(row_number + 1, last)

@@ -88,6 +88,24 @@ def test_deep_slices_take_linear_time(name: str, alike: bool, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["range", *map(later, ("tree", "ops", "findings", "critical_path"))])
+def test_a_part_of_deep_slices_takes_linear_time(name: str, tmp_path: Path) -> None:
+    """The same of a range at whose end all are cut."""
+    (analysis,) = (one for one in ANALYSES if one.name == name)
+
+    def prepare(size: int) -> Callable[[], object]:
+        chain = [complete(at, 2 * size - 2 * at + 10, f"n{at}") for at in range(size)]
+
+        def work() -> object:
+            index = index_of(chain, Path(mkdtemp(dir=tmp_path)))
+            return list(analysis.run(Scope(trace_of("t.json", index), (0, 1000 * size))))
+
+        return work
+
+    assert_linear(prepare, 4_000)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "before"), [*in_turn(CASES, [""], 1), *map(later, in_turn(CASES, BEGINNINGS, 1))]
 )

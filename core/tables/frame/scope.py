@@ -25,7 +25,14 @@ from ...index.format import RowKind
 from ...index.store import Index
 from ...query.cells import ragged
 from ...query.groups import Groups, dense
-from ...query.lookup import category_mask, lane_offsets, positions_within, rows_around, starts_of
+from ...query.lookup import (
+    category_mask,
+    lane_offsets,
+    positions_within,
+    rows_around,
+    rows_of_children,
+    starts_of,
+)
 
 if TYPE_CHECKING:
     from ...trace import Trace
@@ -175,10 +182,9 @@ class Chunk(Slices):
     def _covered(self, at: int, low: int, high: int) -> int:
         """Return how many ns of a cut slice its children cover inside the range."""
         index, position = self.index, int(self.positions[at])
-        lane = index.lanes[int(index.rows[int(self.rows[at])]["lane"])]
         low, high = max(low, index.start(position)), min(high, index.end(position))
         starts, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for number in range(int(lane["first_row"]), int(lane["first_row"]) + int(lane["rows"])):
+        for number in rows_of_children(index, int(self.rows[at])):
             begin, end = positions_within(index, number, low, high)
             children = begin + np.flatnonzero(index.column("slices.parent")[begin:end] == position)
             starts.append(index.column("slices.start")[children].astype(np.int64))
