@@ -185,12 +185,18 @@ PRODUCERS = (
             "category": re.compile(r"^(cuda_(runtime|driver)|Runtime)$"),
         },
     ),
-    Producer(KINETO, {"beside": re.compile(r"^schemaVersion: ")}),
+    Producer(
+        KINETO,
+        {
+            "beside": re.compile(r"^schemaVersion: "),
+            "category": re.compile(r"^(cpu_op|cpu_instant_event|user_annotation|Operator|Trace|[Kk]ernel)$"),
+        },
+    ),
     Producer("Dynamo (chromium events)", {"category": re.compile(r"^dynamo_timed$")}),
     Producer("viztracer", {"beside": re.compile(r"^viztracer_metadata: ")}),
     Producer(
         "Chrome",
-        {"category": re.compile(r"devtools\.timeline|^(blink|cc|toplevel|renderer_host)\b")},
+        {"category": re.compile(r"devtools\.timeline|^(blink|toplevel|renderer_host)\b|^cc,")},
     ),
 )
 """The known ones; a file is of the first whose signs it has."""

@@ -20,6 +20,7 @@ from tracelane.core.tables.device.memory import MAX_LISTED, analyse_memory, memo
 from tracelane.core.tables.device.memory_map import CELLS, EMPTY, FULL, memory_maps, segment_table
 from tracelane.core.tables.device.memory_stacks import stacks_of
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.host.allocations import allocators
 from tracelane.core.trace import open_trace
 
 TORCH = os.environ.get("TRACELANE_TORCH", "")
@@ -124,6 +125,7 @@ def test_segments_are_those_of_the_allocator(seed: int, tmp_path: Path) -> None:
         parts = ("in_use_bytes", "rounding_bytes", "awaiting_bytes", "free_bytes")
         assert sum(row[part] for part in parts) == row["bytes"]
         assert row["map"] == drawn(by_address[row["allocator"], row["address"]])
+    assert [one.title for one in memory_maps(scope)] == [one.title for one in allocators(scope)]
     for one, allocator in zip(memory_maps(scope), (first, second), strict=True):
         assert int(one.sizes.sum()) == sum(segment["total_size"] for segment in allocator.segments)
 

@@ -290,6 +290,25 @@ def test_who_wrote_what_was_made(make: Callable[[], list[Event]], producer: str,
     assert known is not None and known.name == producer
 
 
+@pytest.mark.parametrize(
+    ("category", "more"),
+    [("cc", {}), ("build", {"schemaVersion": 1}), ("flow", {}), ("task", {"otherData": {"tool": "x"}})],
+)
+def test_signs_that_others_share_tell_nobody(category: str, more: dict[str, Any], tmp_path: Path) -> None:
+    """A category or key that many tools write, arrows between threads: no producer, no device, no work."""
+    events: list[Event] = [
+        {**_slice(name, 10 * at, 8, 1, at), "cat": category} for at, name in enumerate("ab")
+    ]
+    arrow = {"cat": "flow", "id": 1, "name": "next", "bp": "e", "pid": 1}
+    events += [{"ph": "s", "ts": 0, "tid": 0, **arrow}, {"ph": "f", "ts": 10, "tid": 1, **arrow}]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events, **more}), encoding="utf-8")
+    trace = open_trace(path, index_dir=tmp_path)
+    assert producer_of(trace.indexes[0]) is None and not devices(trace)
+    assert analyse_ops(Scope(trace)).main.totals["self_device_total_ns"] == 0
+    assert not len(analyse_launches(Scope(trace))["launches"])
+
+
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
 def test_a_producers_file_is_sound(known: Known, tmp_path: Path) -> None:
     """What a producer writes as it always does is nothing to warn of."""

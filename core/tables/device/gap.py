@@ -209,6 +209,12 @@ def threads_in(
     return _doings(trace, source, span, clocks, caller, None)[0]
 
 
+def busiest_in(trace: Trace, source: int, span: tuple[int, int], clocks: Clocks) -> str:
+    """Return what the busiest of a source's threads did in some time, "" where none did one thing long."""
+    threads = threads_in(trace, source, span, clocks, None)
+    return next((one.label for one in threads if one.slice is not None), "")
+
+
 def _doings(
     trace: Trace,
     source: int,

@@ -16,11 +16,11 @@ from ...base.units import count_of, format_bytes, format_share
 from ...index.format import RowKind
 from ...index.store import Index
 from ...query.lookup import lanes_of, promoted_of
-from ...trace.devices import rank_of
+from ...trace.devices import devices, rank_of
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table
-from ..host.allocations import TYPE_NAMES, allocator_keys
+from ..host.allocations import allocator_keys, allocator_title, allocators_device, type_and_id
 
 CELLS = 24
 """Characters of the picture of a segment."""
@@ -99,6 +99,8 @@ def _of_source(scope: Scope, source: int) -> Iterator[MemoryMap]:
     if not len(segments):
         return
     keys, block_keys = allocator_keys(index, segments), allocator_keys(index, blocks)
+    all_states = np.array([STATES.index(state) for state in states], np.int64)
+    there = [device for device in devices(scope.trace) if device.source == source]
     for key in sorted(set(keys.tolist())):
         own, own_blocks = keys == key, block_keys == key
         columns = _numbers(index, segments[own], "addr", "bytes", "stream")
@@ -107,13 +109,12 @@ def _of_source(scope: Scope, source: int) -> Iterator[MemoryMap]:
         columns = _numbers(index, blocks[own_blocks], "addr", "bytes", "total_allocated")
         in_order = np.argsort(columns[0], kind="stable")
         block_addresses, block_sizes, in_use = (column[in_order] for column in columns)
-        state = np.array([STATES.index(states[at]) for at in np.flatnonzero(own_blocks).tolist()], np.int64)
         within = np.searchsorted(addresses, block_addresses, "right") - 1
-        number = key - ((key + 1) >> 32 << 32)
+        pair = type_and_id(key)
         yield MemoryMap(
             source,
             rank_of(index, source),
-            f"{TYPE_NAMES.get((key + 1) >> 32, 'device')} {number}",
+            allocator_title(pair, allocators_device(there, pair), both=False),
             tuple(kinds[at] for at in np.flatnonzero(own)[order].tolist()),
             streams,
             addresses,
@@ -122,7 +123,7 @@ def _of_source(scope: Scope, source: int) -> Iterator[MemoryMap]:
             block_addresses,
             block_sizes,
             in_use,
-            state[in_order],
+            all_states[own_blocks][in_order],
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...base.arrays import EMPTY, I64, Intervals, distinct, merge, sum_of
 from ...base.kineto import NOTED_COLLECTIVES
 from ...base.units import about_ns, count_of, format_ratio, format_share
-from ..device.gap import threads_in
+from ..device.gap import busiest_in
 from ..device.states import BUSY
 from ..frame.frame import Frame
 from ..frame.kinds import KernelType
@@ -90,9 +90,8 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
 
 def _meanwhile(facts: SourceFacts, window: Evidence) -> str:
     """Return what the host of a rank does while the others wait for it, nothing where it does many things."""
-    span, clocks = (window.start, window.end), facts.scope.clocks
-    threads = threads_in(facts.scope.trace, facts.source, span, clocks, None)
-    doing = next((one.label for one in threads if one.slice is not None), "")
+    span = window.start, window.end
+    doing = busiest_in(facts.scope.trace, facts.source, span, facts.scope.clocks)
     return f"; meanwhile its host is in {brief(doing)}" if doing else ""
 
 
@@ -124,7 +123,7 @@ def awaited_rank(
     """
     column = int(skew.caused.argmax())
     caused = int(skew.caused[column])
-    rows = np.flatnonzero(skew.late & (skew.last == column))
+    rows = skew.awaiting(column)
     claim = merge(skew.first_start[rows], skew.last_start[rows])
     if held.length:
         claim = claim.intersection(held)
@@ -135,7 +134,6 @@ def awaited_rank(
     is_late = claim.length - own.length >= max(least, limits["most_share"] * claim.length)
     if not caused or claim.length < least or not (is_most or is_late):
         return None
-    rows = rows[np.argsort(-skew.waited[rows], kind="stable")]
     evidence = tuple(
         Evidence(
             f"{skew.families[int(skew.family[row])][1]}, for which the others wait "

@@ -212,7 +212,11 @@ def _row_of(index: Index, instant: int) -> int:
 
 def memory_records(index: Index) -> I64:
     """Return the instants that are records of an allocator."""
-    numbers = np.array(index.string_numbers(MEMORY_RECORD), np.uint32)
+    return _instants_named(index, MEMORY_RECORD)
+
+
+def _instants_named(index: Index, name: str) -> I64:
+    numbers = np.array(index.string_numbers(name), np.uint32)
     return np.flatnonzero(np.isin(index.column("instants.name"), numbers))
 
 
@@ -236,7 +240,7 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
     rows, times, process = rows[order], times[order], process[order]
     keys = allocator_keys(index, rows)
     there = [device for device in devices(scope.trace) if device.source == source]
-    pairs = [((key + 1) >> 32, key - ((key + 1) >> 32 << 32)) for key in distinct(keys).tolist()]
+    pairs = [type_and_id(key) for key in distinct(keys).tolist()]
     kinds = {pair: {k for k, n in pairs if n == pair[1]} for pair in pairs}
     earlier = _instants_of(scope, source, BEFORE_RECORD)
     earlier_keys = allocator_keys(index, earlier)
@@ -245,7 +249,7 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
         if pair[0] == NO_TYPE:
             continue
         mask = keys == (pair[0] << 32) + pair[1]
-        device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
+        device = allocators_device(there, pair)
         title = allocator_title(pair, device, set(OWNERS) <= kinds[pair])
         used = tuple(pids[at] for at in distinct(process[mask]).tolist())
         before = _earlier(
@@ -270,12 +274,15 @@ def allocator_keys(index: Index, rows: I64) -> I64:
     return (kind << 32) + number  # both are small, -1 for the host
 
 
+def type_and_id(key: int) -> tuple[int, int]:
+    """Return the device type and id that a number of `allocator_keys` is made of; the id may be -1."""
+    kind = (key + 1) >> 32
+    return kind, key - (kind << 32)
+
+
 def _instants_of(scope: Scope, source: int, name: str) -> I64:
     index = scope.trace.indexes[source]
-    numbers = np.array(index.string_numbers(name), np.uint32)
-    if not len(numbers):
-        return np.empty(0, np.int64)
-    rows = np.flatnonzero(np.isin(index.column("instants.name"), numbers))
+    rows = _instants_named(index, name)
     return rows[scope.has_lanes(source, lanes_of(index, rows, RowKind.INSTANTS))]
 
 
@@ -337,8 +344,13 @@ def unnamed(scope: Scope) -> int:
     return count
 
 
-def _device(there: list[Device], number: int) -> Device | None:
-    """Return the device of a number, else the only one: under a mask of visible devices numbers differ."""
+def allocators_device(there: list[Device], pair: tuple[int, int]) -> Device | None:
+    """Return the device of a type and id, None for the host's; where none has the number the only one, as
+    under a mask of visible devices numbers differ.
+    """
+    kind, number = pair
+    if kind in HOST_TYPES:
+        return None
     named = [device for device in there if device.number == number]
     return named[0] if named else there[0] if len(there) == 1 else None
 

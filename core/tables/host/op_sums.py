@@ -18,11 +18,11 @@ from ...base.errors import UsageError
 from ...base.kineto import DEVICE, MODULE, SYNC_CATEGORIES, WORK
 from ...base.numbers import whole_number
 from ...index.flex import flex_work, is_flex
-from ...index.format import NONE
+from ...index.format import NONE, LaneRole
 from ...index.store import Index
 from ...query.groups import Groups, concatenated
 from ...query.launches import Launches, operators_by_arrow
-from ...query.lookup import category_mask, nearest_around, promoted_of
+from ...query.lookup import category_mask, lanes_of, nearest_around, promoted_of
 from ...trace.owners import OWN
 from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER, work_of
@@ -99,9 +99,11 @@ def work_positions(index: Index, launches: Launches) -> I64:
 
 
 def uncategorised_work(index: Index, launches: Launches) -> AnyArray:
-    """Return the positions of work that only arrows from calls tell of, ascending."""
+    """Return the positions of work on devices' lanes that only arrows from calls tell of, ascending."""
     category = index.column("slices.category")[launches.kernels]
-    return launches.kernels[~category_mask(index, DEVICE)[category]]
+    others = launches.kernels[~category_mask(index, DEVICE)[category]]
+    on_device: AnyArray = index.lanes["role"][lanes_of(index, others)] == LaneRole.DEVICE
+    return others[on_device]
 
 
 def op_device_times(events: OpEvents, launches: Launches, work: I64, by_capture: AnyArray) -> tuple[I64, I64]:

@@ -11,7 +11,7 @@ from ...base.errors import UsageError
 from ..absent import absent
 from ..compile.compile_phases import phase_table, timed
 from ..device.device_state import looked_at
-from ..device.gap import threads_in
+from ..device.gap import busiest_in
 from ..device.kernels import kernels
 from ..device.memory import memory
 from ..device.states import CAUSES, IDLE, UNKNOWN, DeviceState
@@ -50,8 +50,9 @@ def overview(scope: Scope, states: Sequence[DeviceState]) -> Groups:
         "compile": () if "compile" in lacks else tuple(_compile(scope)),
         "memory": () if "memory" in lacks else tuple(_memory(scope)),
         "ops": _rows(scope, ops(scope), "self_cpu_ns", "calls"),
-        "slices": _rows(scope, range_table(scope), "self_ns", "count"),
     }
+    if not groups["work"] and not groups["ops"]:  # which are what most slices do
+        groups["slices"] = _rows(scope, range_table(scope), "self_ns", "count")
     return {name: rows for name, rows in groups.items() if rows}
 
 
@@ -107,8 +108,7 @@ def _idle(scope: Scope, states: Sequence[DeviceState]) -> Iterator[OverviewRow]:
         if spent:
             _, number, start, end = longest
             source = states[number].device.device.source
-            threads = threads_in(scope.trace, source, (start, end), scope.clocks, None)
-            doing = next((one.label for one in threads if one.slice is not None), "")
+            doing = busiest_in(scope.trace, source, (start, end), scope.clocks)
             evidence = Evidence("longest", start, end)
             rows.append(
                 OverviewRow(CAUSES[cause], spent, spent / total, count, text=doing, evidence=evidence)
@@ -144,10 +144,10 @@ def _lateness(scope: Scope, result: Ranks, source: int) -> Evidence | None:
     column = skew.columns.get(source)
     if column is None:
         return None
-    own = np.flatnonzero(skew.late & (skew.last == column))
+    own = skew.awaiting(column)
     if not len(own):
         return None
-    at = int(own[skew.waited[own].argmax()])
+    at = int(own[0])
     label = f"rank {result.number(source)} is last"
     return Evidence(label, int(skew.first_start[at]), int(skew.last_start[at]))
 

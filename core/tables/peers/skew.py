@@ -145,6 +145,11 @@ class Skew:
     def end_spread(self) -> I64:
         return self.who.most(self.ends) - self.first_end
 
+    def awaiting(self, column: int) -> I64:
+        """Return the collectives to which a rank came last, late: those with most waiting for it first."""
+        own = np.flatnonzero(self.late & (self.last == column))
+        return own[np.argsort(-self.waited[own], kind="stable")]
+
     @cached_property
     def last_entry(self) -> I64:
         """The entry of the rank that began each collective last; of several the first."""
