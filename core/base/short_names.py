@@ -17,7 +17,9 @@ from .safe_text import safe
 
 BLANK = "(no name)"
 MAX_LENGTH = 120
-"""Short names end here; nothing shows more of them."""
+"""No short name is longer; nothing shows more of them."""
+CUT = "…"
+"""What stands in a short name for what was cut from it."""
 MAX_READ_LENGTH = 4096
 """So many characters of a name are looked at."""
 DETAILS = 4
@@ -69,8 +71,10 @@ def short_name(raw: str, detail: int = 0) -> str:
     text = safe(raw[:MAX_READ_LENGTH]).strip()
     if not text:
         return BLANK
+    if CUT in text and len(text) <= MAX_LENGTH:
+        return text  # a short form already, whose rest is gone
     short = _shortened(text, detail) or text
-    return short if len(short) <= MAX_LENGTH else short[: MAX_LENGTH - 1] + "…"
+    return short if len(short) <= MAX_LENGTH else short[: MAX_LENGTH - 1] + CUT
 
 
 def short_names(raws: Sequence[str]) -> list[str]:
@@ -83,18 +87,28 @@ def short_names(raws: Sequence[str]) -> list[str]:
         for raw in _sharing(forms):
             forms[raw] = short_name(raw, detail)
     for raw in _sharing(forms):
-        whole = safe(raw).strip() or BLANK
-        forms[raw] = (
-            whole if len(whole) <= MAX_LENGTH else f"{whole[: MAX_LENGTH // 2]}…{whole[-MAX_LENGTH // 2 :]}"
-        )
+        forms[raw] = _cut_inside(safe(raw).strip() or BLANK, MAX_LENGTH)
     groups: dict[str, list[str]] = {}
     for raw, form in forms.items():
         groups.setdefault(form, []).append(raw)
     for form, sharing in groups.items():
         if len(sharing) > 1:
-            free = (numbered for n in count(1) if (numbered := f"{form} ({n})") not in groups)
+            free = (numbered for n in count(1) if (numbered := _numbered(form, n)) not in groups)
             forms |= dict(zip(sorted(sharing), free))
     return [forms[raw] for raw in raws]
+
+
+def _numbered(form: str, number: int) -> str:
+    suffix = f" ({number})"
+    return _cut_inside(form, MAX_LENGTH - len(suffix)) + suffix
+
+
+def _cut_inside(text: str, length: int) -> str:
+    """Return a text of at most so many characters, without those of its middle."""
+    if len(text) <= length:
+        return text
+    end = (length - 1) // 2
+    return f"{text[: length - 1 - end]}{CUT}{text[-end:]}"
 
 
 def is_short_form(form: str, raw: str) -> bool:
@@ -104,7 +118,7 @@ def is_short_form(form: str, raw: str) -> bool:
     word = _WORD.search(form)
     if word is not None and word[0] not in raw:
         return False
-    begin, cut, end = form.partition("…")
+    begin, cut, end = form.partition(CUT)
     whole = safe(raw).strip()
     if cut and end and whole.startswith(begin) and whole.endswith(end):
         return True

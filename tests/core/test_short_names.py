@@ -126,16 +126,34 @@ def test_names_that_differ_have_short_forms_that_differ() -> None:
         "sdsc_fused_mm_0_kypoozpt",
     ]
     assert forms[10] == "plain"
-    assert max(map(len, forms)) <= MAX_LENGTH + 5
+    assert max(map(len, forms)) <= MAX_LENGTH
+    assert short_names(forms) == forms
 
 
 @for_files("path", traces("gpu/*"))
 def test_no_kernel_of_a_real_trace_is_joined_with_another(path: Path, corpus_cache: Path) -> None:
-    """All distinct names of a file have distinct short forms, one for each in the same order."""
+    """All distinct names of a file have distinct short forms, one for each in the same order; none is too
+    long, and the short form of a short form is that form.
+    """
     trace = open_trace([path], index_dir=corpus_cache)
     index = trace.indexes[0]
     raws = index.strings(np.unique(index.column("slices.name")))
-    assert len(set(short_names(raws))) == len(set(raws))
+    forms = short_names(raws)
+    assert len(set(forms)) == len(set(raws))
+    assert max(map(len, forms)) <= MAX_LENGTH
+    once = list(map(short_name, raws))
+    assert list(map(short_name, once)) == once
+    trace.close()
+
+
+@for_files("path", traces("gpu/tl_mi300_resnet_train*", "gpu/hta_a100_resnet_ddp_nccl*"))
+def test_rows_of_short_names_are_printed_as_rows_of_names(path: Path, corpus_cache: Path) -> None:
+    """`kernels --by short` prints what `kernels` prints: its names are not shortened twice."""
+    trace = open_trace([path], index_dir=corpus_cache)
+    by_name, by_short = kernels(Scope(trace)), kernels(Scope(trace), "short")
+    printed = by_name.short_forms["name"]
+    assert by_short.texts("name") == [printed[name] for name in by_name.texts("name")]
+    assert "name" not in by_short.short_forms
     trace.close()
 
 

@@ -267,6 +267,8 @@ def kernels(
     work = work.plus(type_name=types, kind_name=TextColumn(work.kind, kind_table().names))
     title = f"Kernels by {by}" if by.startswith(ARG) else TITLES.get(by, KERNELS.title)
     shape = replace(KERNELS, title=title)
+    if by == "short":  # these are short forms, which are not shortened again
+        shape = replace(shape, aggregates={**shape.aggregates, "name": text("row")})
     waited = waited_of(work)
     if waited.any():
         work = work.plus(waited=waited)
