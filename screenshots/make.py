@@ -19,7 +19,7 @@ from rich.cells import cell_len
 
 HERE = Path(__file__).resolve().parent
 FONT = "Fira Code"
-NOT_IN_FONT = re.compile("[▾▸▴◂⋯⌇⚠]")
+NOT_IN_FONT = re.compile("[▾▸▴◂⋯⌇⚠\u2801-\u28ff]")
 """Characters that Fira Code lacks: for one of them resvg draws its whole run in another font."""
 TEXT = re.compile(
     r'<text (?P<before>[^>]*?) x="(?P<x>[\d.]+)"(?P<between>[^>]*?) textLength="[\d.]+"(?P<after>[^>]*)>'

@@ -62,6 +62,21 @@ def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: st
     return tuple(map(StepMark, spans.labels, spans.starts.tolist(), spans.ends.tolist()))
 
 
+def usual_length(steps: Sequence[StepMark]) -> int:
+    """Return the length of the median step, ns."""
+    return sorted(step.end - step.start for step in steps)[len(steps) // 2]
+
+
+def deviation_levels(lengths: Sequence[int], usual: int) -> tuple[int, ...]:
+    """Return how high steps of these lengths are drawn, 1 to 8: the usual length in the middle, at the top
+    what deviates most from it. What deviates by less than a fifth of it never reaches that far, and where a
+    step takes more than twice as long it is at the top, so that the others still differ.
+    """
+    most = max((abs(length - usual) for length in lengths), default=0)
+    scale = max(1, usual // 5, min(usual, most))
+    return tuple(max(1, min(8, 4 + round(4 * (length - usual) / scale))) for length in lengths)
+
+
 def step_at(steps: Sequence[StepMark], time: int) -> StepMark | None:
     """Return the step that a time lies in, the latest begun of several."""
     return max((step for step in steps if step.start <= time < step.end), default=None, key=_start)

@@ -64,9 +64,7 @@ class LogIndex(SeriesIndex):
         super().__init__(_manifest(log, samples, base_time_ns), processes, lanes)
 
     def series_range(self, row_number: int) -> SeriesRange:
-        """Return the values of a row, on a scale of its own: temperatures are never near zero."""
-        least, most = self.metrics[row_number].series.bounds or (0.0, 0.0)
-        return SeriesRange(least, most, *drawn_range(least, most))
+        return SeriesRange(*(self.metrics[row_number].series.bounds or (0.0, 0.0)))
 
 
 def _series_of(log: DeviceLog, has_host: bool) -> Iterator[tuple[Series, bool]]:
@@ -79,14 +77,6 @@ def _series_of(log: DeviceLog, has_host: bool) -> Iterator[tuple[Series, bool]]:
         series = log.series(column)
         if series.bounds is not None:
             yield series, column in default
-
-
-def drawn_range(least: float, most: float) -> tuple[float, float]:
-    """Return the range that values are drawn in: from zero, unless that leaves them flat."""
-    if least > 0 and least >= FLAT * most:
-        margin = (most - least) / 7 or most
-        return max(0.0, least - margin), most
-    return (min(least, 0.0), max(most, 0.0)) if least or most else (0.0, 1.0)
 
 
 def default_columns(columns: Sequence[LogColumn]) -> list[LogColumn]:

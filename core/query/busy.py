@@ -30,12 +30,10 @@ from .cells import (
 
 
 class SeriesRange(NamedTuple):
-    """The values of a whole counter series, and what it is drawn between."""
+    """The least and the greatest value of a whole counter series, between which it is drawn."""
 
-    low: float  # its least and its greatest value; nan or infinite where it has no others
+    low: float  # nan or infinite where it has no others
     high: float
-    least: float  # the bottom and the top of the drawing
-    most: float
 
     @property
     def extent(self) -> tuple[float, float] | None:
@@ -96,12 +94,10 @@ def sample_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offs
 
 
 def series_range(index: Index, row_number: int) -> SeriesRange:
-    """Return the range of a whole counter series, drawn with zero in it, so that its scale never jumps."""
+    """Return the range of a whole counter series: its scale is the same in every window."""
     row = index.rows[row_number]
     cells = sample_cells(index, row_number, [int(row["start"]), int(row["end"]) + 1])
-    low, high = float(cells.low[0]), float(cells.high[0])
-    finite = [value for value in (low, high, 0.0) if np.isfinite(value)]
-    return SeriesRange(low, high, min(finite), max(finite))
+    return SeriesRange(float(cells.low[0]), float(cells.high[0]))
 
 
 UNION_ROWS = 24

@@ -16,7 +16,7 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.header import ColumnKind, LogColumn, nearby_logs
 from tracelane.core.logs.log import TelemetryLog
-from tracelane.core.logs.log_index import LogIndex, drawn_range, entries_of
+from tracelane.core.logs.log_index import LogIndex, entries_of
 from tracelane.core.logs.overlay import LogOptions, Overlay, open_overlay, with_log
 from tracelane.core.logs.series import DeviceLog, Series
 from tracelane.core.logs.stamps import StampKind, Wall, offset_text, zone_offset
@@ -96,16 +96,6 @@ def test_entries_tell_their_sample() -> None:
     assert start.tolist() == [0, 10, 20, 25, 30]
     assert sample.tolist() == [0, 1, -1, 2, -1]
     assert np.isnan(value).tolist() == [False, False, True, False, True]
-
-
-@pytest.mark.parametrize(
-    ("least", "most", "expected"),
-    [(0.0, 8.0, (0.0, 8.0)), (2.0, 8.0, (0.0, 8.0)), (-4.0, 4.0, (-4.0, 4.0)), (0.0, 0.0, (0.0, 1.0)),
-     (41.0, 48.0, (40.0, 48.0)), (5.0, 5.0, (0.0, 5.0))],
-)  # fmt: skip
-def test_drawn_range(least: float, most: float, expected: tuple[float, float]) -> None:
-    """Zero belongs to the range, unless all values are far above it: those use the whole height."""
-    assert drawn_range(least, most) == pytest.approx(expected)
 
 
 def test_lanes_stand_below_their_device(overlay: Overlay) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.segment import Segment
 
 from tests.events import complete, flow, open_events
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
@@ -15,12 +16,14 @@ from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.core.trace.arrows import MAX, arrows_in_view, arrows_of
 from tracelane.tui.actions.select import Target, back_from, on_from
-from tracelane.tui.draw.arrows import Weaver
+from tracelane.tui.draw.arrows import Weaver, free_cells
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.lines import LineContext, line_segments
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.rows import RowReader
+from tracelane.tui.draw.runs import HATCH, Run
+from tracelane.tui.draw.segments import slice_segments
 from tracelane.tui.session import Session, Viewport
 
 TITLES, AREA = 16, 100
@@ -142,6 +145,19 @@ def test_never_over_anything(make_trace: Callable[[list[dict[str, Any]]], Trace]
                 assert drawn != plain
                 for before, after in zip(plain, drawn):
                     assert all(a == b for a, b in zip(before, after) if a != " ")
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+def test_the_words_of_a_hatch_are_not_free(glyphs: Glyphs) -> None:
+    """Arrows go over a hatch and not over why it is there."""
+    look = LineContext(palette_for(Depth.TRUECOLOR, True, None, False), glyphs, TITLES, 40)
+    hatch = Run(0, 40, "sync", "host late 9 ms", -1, 0, HATCH)
+    segments = slice_segments([hatch], 40, look.palette, glyphs)
+    text = "".join(part.text for part in segments)
+    free = free_cells([Segment(" " * TITLES, look.palette.title), *segments], look)
+    words = range(text.index("host"), text.index("ms") + 2)
+    assert not any(free[cell] for cell in words)
+    assert free[0] and all(free[words.stop + 2 :])
 
 
 def test_correlation_draws_too(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:

@@ -137,7 +137,7 @@ def test_many_steps_have_a_cell_each(steps: int, width: int, tmp_path: Path) -> 
     slow = [any(number % 40 == 7 for number in cell) for cell in cells]
     own = overview_of(trace, session, width)
     left, right = own.window(session.viewport)
-    bars = [UNICODE.bars[8] if is_slow else UNICODE.bars[3] for is_slow in slow]
+    bars = [UNICODE.bars[8] if is_slow else UNICODE.bars[4] for is_slow in slow]
     bars[left], bars[right - 1] = "[", "]"
     assert lines[0] == "".join(bars).ljust(width)
     assert set(lines[1][: len(slow)]) == {UNICODE.shades[2]} and not lines[1][len(slow) :].strip()

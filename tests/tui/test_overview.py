@@ -22,7 +22,7 @@ from tracelane.core.tables.overview.rows import stored_overview
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.device_shares import device_facts
 from tracelane.tui.panels.overview import DetailsPane, fact_columns, strip_cells
-from tracelane.tui.steps import StepMark
+from tracelane.tui.steps import StepMark, deviation_levels
 from tracelane.tui.text.overview import FactBlock, FactRow
 
 SIZE = (120, 40)
@@ -109,15 +109,35 @@ def test_lines_are_shared_out(blocks: list[FactBlock], width: int, height: int) 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=300), st.integers(1, 120))
 def test_a_strip_has_all_steps(lengths: list[int], width: int) -> None:
-    """It has no more cells than there are, and the longest step is in it, as high as a cell is."""
+    """It has no more cells than there are, and the longest step is in it, as high as any cell."""
     starts = [2000 * n for n in range(len(lengths))]
     steps = [StepMark(str(n), start, start + size) for n, (start, size) in enumerate(zip(starts, lengths))]
     cells = strip_cells(steps, width)
     assert 0 < len(cells) <= width
     longest = max(steps, key=lambda one: one.end - one.start)
-    assert any(cell.step == longest for cell in cells)
-    highest = max(cells, key=lambda cell: cell.level)
-    assert highest.step.end - highest.step.start == max(lengths)
+    assert max(cell.level for cell in cells) in {cell.level for cell in cells if cell.step == longest}
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=50))
+def test_a_step_is_as_high_as_it_deviates(lengths: list[int]) -> None:
+    """The median is in the middle, longer steps never lower than shorter ones, and what deviates by a tenth
+    of a fifth from it looks like it.
+    """
+    usual = sorted(lengths)[len(lengths) // 2]
+    levels = dict(zip(lengths, deviation_levels(lengths, usual)))
+    assert levels[usual] == 4 and set(levels.values()) <= set(range(1, 9))
+    assert [levels[one] for one in sorted(levels)] == sorted(levels.values())
+    assert all(level == 4 for one, level in levels.items() if abs(one - usual) <= usual // 50)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "levels"),
+    [([100, 101, 99], (4, 4, 4)), ([100, 100, 120], (4, 4, 8)), ([100, 100, 150], (4, 4, 8)),
+     ([100, 100, 125, 150], (1, 1, 4, 8)), ([10, 100, 100, 900, 190], (1, 4, 4, 8, 8))],
+)  # fmt: skip
+def test_levels_of_steps(lengths: list[int], levels: tuple[int, ...]) -> None:
+    """Noise is flat, a fifth more fills the cell, and one that takes very long leaves the others theirs."""
+    assert deviation_levels(lengths, sorted(lengths)[len(lengths) // 2]) == levels
 
 
 async def test_keys_choose_a_row_and_go_there(trace: Trace) -> None:

@@ -14,6 +14,7 @@ from tracelane.core.base.colours import CNAMES, FAMILIES, HASHED, RGB, contrast,
 from tracelane.tui.draw.colour import ANSI, MIN_CHROMA, oklab, shown_as
 from tracelane.tui.draw.glyphs import UNICODE, ascii_text
 from tracelane.tui.draw.palette import Depth, Look, Palette, depth_of
+from tracelane.tui.draw.runs import SampleRow
 from tracelane.tui.draw.segments import counter_segments
 
 KEYS = [*FAMILIES, *(f"~{n}" for n in range(HASHED)), *(f"={name}" for name in CNAMES)]
@@ -198,8 +199,8 @@ def test_families_differ_in_sixteen_colours(dark: bool) -> None:
 def test_counters_and_minimap_are_quiet_in_sixteen_colours(dark: bool) -> None:
     """In 16 colours all counters have one colour, which is no bright one, and the minimap no ground."""
     palette = Palette(Depth.STANDARD, dark)
-    levels = [(3, 3), (2, 5), (0, 8), (8, 8), (-1, -1)]
-    drawn = [part.style for part in counter_segments(levels, palette, UNICODE)]
+    row = SampleRow(((3, 3), (2, 5), (0, 8), (8, 8), (-1, -1)), (), "", (0.0, 8.0))
+    drawn = [part.style for part in counter_segments(row, palette, UNICODE)]
     colours = {style.color for style in drawn if style is not None} - {None}
     assert colours == {palette.view.color} == {palette.style("counter", Look.FAINT).color}
     assert not colours & {

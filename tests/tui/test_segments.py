@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tracelane.core.query.cells import Span
-from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, fit, fit_middle, glyphs_for, padded
+from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, ascii_text, fit, fit_middle, glyphs_for, padded
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.runs import (
     FULL,
@@ -24,6 +24,7 @@ from tracelane.tui.draw.runs import (
     InstantCell,
     ManyNames,
     Run,
+    SampleRow,
     run_at,
     slice_runs,
 )
@@ -183,8 +184,41 @@ def test_counter_levels() -> None:
     nan = float("nan")
     assert levels_of([nan, 0, 2, 4], [nan, 0, 8, 4], 0, 8) == [(-1, -1), (0, 0), (2, 8), (4, 4)]
     assert levels_of([5.0], [5.0], 5.0, 5.0) == [(4, 4)]
-    text = text_of(counter_segments([(-1, -1), (0, 0), (2, 8), (4, 4), (6, 8)], Palette(Depth.NONE), UNICODE))
-    assert text == " ▁█▄█"
+
+
+@pytest.mark.parametrize(
+    ("levels", "extent", "text"),
+    [
+        ([(-1, -1), (0, 0), (0, 0), (8, 8), (8, 8)], (388.0, 440.0), " ⣀⣀⠏⠉"),
+        ([(8, 8), (0, 0), (2, 2), (4, 4)], (388.0, 440.0), "⠉⣆⠤⠒"),
+        ([(0, 8), (0, 8), (-1, -1), (3, 5)], (0.0, 1.0), "⣿⣿ ⠶"),
+        ([(-1, -1), (0, 0), (0, 0)], None, " ──"),
+    ],
+)
+def test_counters_are_lines(
+    levels: list[tuple[int, int]], extent: tuple[float, float] | None, text: str
+) -> None:
+    """A counter is a line within its range that leads from cell to cell; one that never varies is thin."""
+    row = SampleRow(tuple(levels), (), "", extent)
+    assert text_of(counter_segments(row, Palette(Depth.NONE), UNICODE)) == text
+    assert ascii_text(text).isascii() and "?" not in ascii_text(text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=40))
+def test_a_line_has_no_hole(levels: list[tuple[int, int]]) -> None:
+    """A cell has all dots from its least to its greatest value, and those that join it to the one before."""
+    row = SampleRow(tuple((min(pair), max(pair)) for pair in levels), (), "", (0.0, 1.0))
+    before: set[int] = set()
+    for character, (low, high) in zip(
+        text_of(counter_segments(row, Palette(Depth.NONE), UNICODE)), row.levels
+    ):
+        bits = ord(character) - 0x2800
+        left = {at for at, bit in enumerate((0x40, 0x04, 0x02, 0x01)) if bits & bit}
+        right = {at for at, bit in enumerate((0x80, 0x20, 0x10, 0x08)) if bits & bit}
+        assert right == set(range(min(3, low // 2), min(3, high // 2) + 1)) <= left
+        assert not before or any(abs(one - other) <= 1 for one in before for other in left)
+        assert sorted(left) == list(range(min(left), max(left) + 1))
+        before = right
 
 
 def test_busy_levels() -> None:

@@ -271,8 +271,8 @@ def free_cells(segments: Sequence[Segment], look: LineContext) -> list[bool]:
         if style is rule:
             text = text.replace(look.glyphs.rule, " ")
         is_free = (style is blank or style is rule) and text.isspace()
-        is_gap = style is look.palette.gap_text or not text.strip(look.glyphs.shades[1])
-        free.extend([is_free or is_gap] * segment.cell_length)
+        is_hatch = not text.strip(look.glyphs.shades[1])
+        free.extend([is_free or is_hatch] * segment.cell_length)
     return free[look.titles :]
 
 

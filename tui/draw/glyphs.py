@@ -48,6 +48,17 @@ _LOOKALIKES = {
     }.items()
     for character in characters
 }
+NO_DOTS = 0x2800
+LEFT_DOTS, RIGHT_DOTS = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
+"""The dots of both columns of a Braille pattern (Unicode, chapter 21.1), from below, added to NO_DOTS."""
+DOTS = {
+    chr(NO_DOTS + dots): plain
+    for left, right, plain in zip(LEFT_DOTS, RIGHT_DOTS, "_-~^")
+    for dots in range(1, 0x100)
+    if dots & (left | right)
+}
+"""The patterns that lines are drawn with, and what is as high as the topmost of their dots in ASCII."""
+_LOOKALIKES |= DOTS
 
 
 @lru_cache(maxsize=2048)

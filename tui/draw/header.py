@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import about_ns, count_of, format_count, format_ns
+from tracelane.core.logs.more_sources import own_trace
 from tracelane.core.query.views import rank_titles
 from tracelane.core.tables.compare.run_pair import title_of_pair
 from tracelane.core.trace import Trace
@@ -92,7 +93,7 @@ def _title(trace: Trace) -> str:
     """Return what is open: a file, or the folder of several ranks and how many there are."""
     if (pair := pair_of(trace)) is not None:
         return safe(title_of_pair(pair))
-    paths = [Path(source.path) for source in trace.files]
+    paths = [Path(source.path) for source in own_trace(trace).files]  # logs leave a trace its name
     if len(paths) == 1:
         return safe(paths[0].name)
     folders = {path.resolve().parent for path in paths}

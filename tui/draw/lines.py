@@ -19,7 +19,7 @@ from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
 from ..steps import pair_of
-from .glyphs import Glyphs, fit, fit_middle, label_in
+from .glyphs import DOTS, Glyphs, fit, fit_middle, label_in
 from .lane_choice import spanning_frame
 from .line import Line, LineKind
 from .palette import Palette
@@ -191,7 +191,7 @@ def _row(
     elif isinstance(row, InstantRow):
         area = mark_segments(row.marks, look.area, palette, glyphs, chosen)
     elif isinstance(row, SampleRow):
-        area = with_extent(counter_segments(row.levels, palette, glyphs), row, look)
+        area = with_extent(counter_segments(row, palette, glyphs), row, look)
         value = _value_at(row, session, view)
     else:
         area = busy_segments(row, palette, glyphs)
@@ -373,7 +373,7 @@ def with_cursor(segments: Sequence[Segment], cell: int, look: LineContext) -> li
                 under, after = rest.split_cells(2)
             segments_out.extend(part for part in (before,) if part.text)
             style = under.style or look.palette.blank
-            if under.text in drawn:
+            if under.text in drawn or under.text in DOTS:
                 segments_out.append(Segment(glyphs.single, style + look.palette.cursor_on))
             else:
                 segments_out.append(Segment(under.text, look.palette.cursor_letter(style)))

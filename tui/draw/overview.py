@@ -17,8 +17,8 @@ from tracelane.core.trace import Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Session, Viewport
-from ..steps import step_marks
-from .glyphs import fit, length_title
+from ..steps import deviation_levels, step_marks, usual_length
+from .glyphs import fit
 from .lines import LineContext, gutter
 from .palette import Look
 from .runs import FULL, BusyRow
@@ -126,8 +126,8 @@ def minimap_lines(
     """Return the minimap: what devices did over the whole trace where that is known, else how busy they were;
     without devices how busy threads were. Cells with hits are marked.
 
-    Of many steps a line of cells as high as their time, and where there are devices one hatched as densely as
-    these are idle.
+    Of many steps a line of cells as high as the longest of their steps deviates from the median, and where
+    there are devices one hatched as densely as these are idle.
     """
     overview = overview_of(trace, session, look.area)
     lanes = [] if states is None else [trace.lanes[number] for number in states.by_lane]
@@ -138,15 +138,14 @@ def minimap_lines(
     window = overview.window(session.viewport)
     if overview.steps:
         title = f"{len(step_marks(trace, session.clocks, session.steps)):,} steps"
-        of = FULL / max(1, *overview.steps)
-        heights = tuple(max(1, round(length * of)) for length in overview.steps)
+        heights = deviation_levels(
+            overview.steps, usual_length(step_marks(trace, session.clocks, session.steps))
+        )
         lines = [overview_line(title, row._replace(levels=heights, hatched=()), *window, look)]
         if has_devices:
             lines.append(_idle_line(row, *window, look))
     else:
-        kind = "device" if has_devices else "all"
-        title = length_title(kind, trace.opening_span[1] - trace.opening_span[0], look.titles - 1)
-        lines = [overview_line(title, row, *window, look)]
+        lines = [overview_line("device" if has_devices else "all", row, *window, look)]
     if hits and hits.count:
         mark = Style(color=look.palette.accent_plain.color, bold=True, underline=True)
         lines[0] = with_hits(lines[0], hit_cells(hits, overview.edges), mark, look.titles)

@@ -152,7 +152,7 @@ class Palette:
         self.process_rest = self._style(tones.near, tones.raised)
         self.dim = self._style(tones.middle, background)
         self.gap_text = self._style(tones.middle, background)
-        """Why a gap is there: arrows go over it."""
+        """Why a gap is there."""
         self.line = self._style(tones.near, background)
         hint = blend(self.surface, tones.strong, 0.42) if self.shaded else tones.middle
         self.hint = self._style(hint, background)

@@ -408,10 +408,8 @@ class RowReader:
             values = self._ranges[row.source, row.number] = self.trace.series_range(row)
         series = safe(row.series)
         last = tuple(cells.last.tolist())
-        if values.extent is None:  # a value that never varies is a thin line
-            flat = [(-1, -1) if value != value else (0, 0) for value in cells.high.tolist()]
-            return SampleRow(tuple(flat), last, series)
-        levels = levels_of(cells.low.tolist(), cells.high.tolist(), values.least, values.most)
+        low, high = values.extent or (0.0, 0.0)
+        levels = levels_of(cells.low.tolist(), cells.high.tolist(), low, high)
         return SampleRow(tuple(levels), last, series, values.extent)
 
     # -- folded lines ---------------------------------------------------------------------------------------

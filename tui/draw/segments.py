@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from .glyphs import Glyphs, ascii_text, fit, label_in, padded
+from .glyphs import LEFT_DOTS, NO_DOTS, RIGHT_DOTS, Glyphs, ascii_text, fit, label_in, padded
 from .palette import Look, Palette
 from .runs import (
     BRACKET,
@@ -31,6 +31,7 @@ from .runs import (
     BusyRow,
     InstantCell,
     Run,
+    SampleRow,
 )
 
 _TEXTURES = (1, 1, 1, 2, 2, 3, 3, 3, 3)
@@ -46,6 +47,9 @@ COUNT_FROM = 6
 """Runs of fewer cells do not say what slices they stand for."""
 MIN_NAME = 8
 """Characters of a name that are worth more than how much time it takes."""
+
+
+DOT_ROWS = len(LEFT_DOTS)
 
 
 class SelectedCells(NamedTuple):
@@ -328,16 +332,40 @@ def mark_segments(
     return segments
 
 
-def counter_segments(levels: Sequence[tuple[int, int]], palette: Palette, glyphs: Glyphs) -> list[Segment]:
-    """Return the segments of a counter from (low, high) levels in eighths, as high as its greatest value in
-    each cell; (-1, -1) where nothing holds.
+def counter_segments(row: SampleRow, palette: Palette, glyphs: Glyphs) -> list[Segment]:
+    """Return the segments of a counter: a line from its least to its greatest value in each cell, blank where
+    nothing holds; of one that never varies a thin line.
     """
+    text = ""
+    before = low, high = -1, -1
+    for low, high in row.levels:
+        if high < 0:
+            text += " "
+        elif row.extent is None:
+            text += glyphs.filler
+        else:
+            text += dots(low, high, *before)
+        before = low, high
     style = palette.style("counter", Look.FAINT)
-    segments: list[Segment] = []
-    for high, cells in groupby(high for _, high in levels):
-        text = " " if high < 0 else glyphs.bars[max(1, high)]
-        segments.append(Segment(text * sum(1 for _ in cells), palette.blank if high < 0 else style))
-    return segments
+    parts = ("".join(cells) for _, cells in groupby(text, str.isspace))
+    return [Segment(part, palette.blank if part.isspace() else style) for part in parts]
+
+
+@lru_cache(maxsize=1024)
+def dots(low: int, high: int, low_before: int, high_before: int) -> str:
+    """Return a cell of a line from one level to another, in eighths: two columns of four dots, of which the
+    left one also leads to the cell before (-1 where there is none).
+
+    A value of 2 eighths behind one of 6 has its dots in the second row from below, and in the left column
+    also those in the rows above, up to the row before that of 6.
+    """
+    bottom, top = (min(DOT_ROWS - 1, level * DOT_ROWS // FULL) for level in (low, high))
+    first, last = bottom, top
+    if high_before >= 0:
+        below, above = (min(DOT_ROWS - 1, level * DOT_ROWS // FULL) for level in (low_before, high_before))
+        first, last = min(bottom, above + 1), max(top, below - 1)
+    left = sum(LEFT_DOTS[dot] for dot in range(first, last + 1))
+    return chr(NO_DOTS + left + sum(RIGHT_DOTS[dot] for dot in range(bottom, top + 1)))
 
 
 def busy_segments(row: BusyRow, palette: Palette, glyphs: Glyphs) -> list[Segment]:

@@ -12,7 +12,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import about_ns, format_share
 from tracelane.core.tables.findings.leading import Leading
 
-from .glyphs import Glyphs, fit, length_title
+from .glyphs import Glyphs, fit
 from .lines import LineContext, gutter
 from .palette import Look, Palette
 from .runs import FULL, LABEL_CELLS
@@ -83,8 +83,7 @@ def verdict_lines(facts: VerdictFacts, lines: int, look: LineContext) -> list[li
 
 def bar_line(shares: StateShares, look: LineContext) -> list[Segment]:
     """Return the bar under a title, exactly titles + area cells."""
-    title = length_title(f"{shares.devices} of", shares.of_ns, look.titles - 1)
-    return [*gutter(safe(title), look), *_bar(shares, look)]
+    return [*gutter(safe(shares.devices), look), *_bar(shares, look)]
 
 
 def _parts(shares: StateShares) -> Mapping[tuple[str, str, bool], float]:

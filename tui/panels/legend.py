@@ -11,6 +11,7 @@ from tracelane.core.trace import Trace
 from ..draw.glyphs import Glyphs
 from ..draw.palette import Look, Palette
 from ..draw.runs import FULL
+from ..draw.segments import dots
 
 CATEGORY_CELLS = 30
 MAX_CATEGORIES = 200
@@ -47,7 +48,11 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
         (f" {glyphs.folded} ", title, "folded: a click opens it"),
         (f" {glyphs.pinned} ", title, "pinned"),
         (f" {glyphs.slowest} ", palette.accent, "the slowest rank: the others wait for it"),
-        (f" {drawn[2]}{drawn[5]}", palette.style("counter", faint), "a counter between its extremes"),
+        (
+            f" {dots(0, 3, -1, -1)}{dots(4, 4, 3, 3)}",
+            palette.style("counter", faint),
+            "a counter between its extremes",
+        ),
         (
             f" {drawn[3]}{drawn[6]}",
             palette.style("kernel", faint),

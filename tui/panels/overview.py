@@ -22,8 +22,8 @@ from ..draw.palette import Look, Palette
 from ..draw.runs import FULL
 from ..keys import keys_text, remapped_in
 from ..lanes.look import glyphs, palette_of
-from ..steps import StepMark
-from ..text.overview import GUIDE, LATE, MAX_ROWS, OUTLIER, FactBlock, FactRow, Target, usual_length
+from ..steps import StepMark, deviation_levels, usual_length
+from ..text.overview import GUIDE, LATE, MAX_ROWS, OUTLIER, FactBlock, FactRow, Target
 from ..widgets.text_pane import TextPane
 
 TWO_COLUMNS = 70
@@ -183,22 +183,21 @@ class StripCell(NamedTuple):
 
 
 def strip_cells(steps: Sequence[StepMark], width: int) -> list[StripCell]:
-    """Return a strip of steps in at most so many cells: as high as each is long, from the shortest to the
-    longest, so that it shows by how much they differ.
-    """
+    """Return a strip of steps in at most so many cells: as high as each deviates from the median."""
     if not steps or width < 1:
         return []
-    lengths = [step.end - step.start for step in steps]
-    low, high, usual = min(lengths), max(lengths), usual_length(steps)
-    stride = -(-len(steps) // width)
+    usual, stride = usual_length(steps), -(-len(steps) // width)
     each = max(1, min(STEP_CELLS, width // len(steps)))
-    cells: list[StripCell] = []
-    for at in range(0, len(steps), stride):
-        longest = max(steps[at : at + stride], key=lambda step: step.end - step.start)
-        length = longest.end - longest.start
-        level = 1 + (FULL - 1) * (length - low) // max(1, high - low)
-        cells += [StripCell(longest, level, length > OUTLIER * usual)] * each
-    return cells
+    longest = [
+        max(steps[at : at + stride], key=lambda step: step.end - step.start)
+        for at in range(0, len(steps), stride)
+    ]
+    lengths = [step.end - step.start for step in longest]
+    return [
+        StripCell(step, level, length > OUTLIER * usual)
+        for step, length, level in zip(longest, lengths, deviation_levels(lengths, usual))
+        for _ in range(each)
+    ]
 
 
 def _strip(cells: Sequence[StripCell], width: int, look: OverviewLook) -> Text:

@@ -17,7 +17,7 @@ from tracelane.core.tables.overview.rows import Groups, OverviewRow
 from tracelane.core.trace import Trace
 
 from ..draw.verdict import STATES, StateShares, share_texts
-from ..steps import StepMark, step_marks
+from ..steps import StepMark, step_marks, usual_length
 
 MAX_ROWS = 5
 """So many findings, kernels or operators are printed; a block has as many where there is room for no more."""
@@ -135,11 +135,6 @@ def _rank_rows(rows: Sequence[OverviewRow]) -> Iterator[FactRow]:
         ns = row.amount if is_late else row.waited_ns
         waited, key = float(not is_late), LATE if is_late else "collective"
         yield FactRow(row.name, about_ns(ns), "", note, ns / longest, waited, key, row.evidence)
-
-
-def usual_length(steps: Sequence[StepMark]) -> int:
-    """Return the length of the median step, ns."""
-    return sorted(step.end - step.start for step in steps)[len(steps) // 2]
 
 
 def _steps_title(steps: Sequence[StepMark]) -> str:
