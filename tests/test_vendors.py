@@ -74,7 +74,7 @@ EXCEPTIONS = (
     Allowed("tables/absent.py", "", COMPILERS),
     Allowed("tables/device/aiu_cycles.py", "", ONE_FORM),
     Allowed("tables/device/op_costs.py", r"^aten::", TORCH),
-    Allowed("tables/host/allocations.py", "", TORCH),
+    Allowed("tables/host/allocators.py", "", TORCH),
     Allowed("tables/host/host_columns.py", r"aten::", TORCH),
     Allowed("tables/path/path_graph.py", r"^wait_on_cuda_event", "an argument of the format"),
     Allowed(

@@ -6,7 +6,8 @@ import pytest
 from rich.color import Color, ColorSystem
 
 from tracelane.core.tables.compile.artefacts import KernelOrigin
-from tracelane.core.tables.host.allocations import HOST_TYPES, OWNERS, TYPE_NAMES
+from tracelane.core.tables.host.allocations import HOST_TYPES
+from tracelane.core.tables.host.allocators import OWNERS, TYPE_NAMES
 from tracelane.tui.draw.colour import ANSI
 
 

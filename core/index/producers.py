@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 
 from ..base.arrays import U32, AnyArray, distinct
+from ..base.kineto import MEMORY_RECORD
 from .flex import is_flex
 from .format import LaneRole
 from .store import Index
@@ -76,6 +77,8 @@ HCCL = r"^(HCCL|Communication)$"
 KINETO = "PyTorch profiler (Kineto)"
 SNAPSHOT_DEVICE = re.compile(r"^memory of device \d+$")
 """What `core/read/snapshot.py` calls a device: the stacks on its streams are of allocations, no work."""
+ALLOCATION_EVENT, RELEASE_EVENT = "MemoryAllocation", "MemoryDeallocation"
+"""The names of the slices, of no length, that allocators of XLA and TensorFlow record."""
 HOST, DEVICE, DERIVED = LaneRole.HOST, LaneRole.DEVICE, LaneRole.DERIVED
 PRODUCERS = (
     Producer(
@@ -208,6 +211,17 @@ def producer_of(index: Index) -> Producer | None:
     """Return who wrote a file, None where no row of PRODUCERS says."""
     texts: dict[Where, list[str]] = {}
     return next((one for one in PRODUCERS if _has_signs(index, one, texts)), None)
+
+
+def named_events(index: Index) -> U32:
+    """Return the numbers of the names that records of allocators of XLA and TensorFlow have."""
+    numbers = [n for name in (ALLOCATION_EVENT, RELEASE_EVENT) for n in index.string_numbers(name)]
+    return np.array(numbers, np.uint32)
+
+
+def has_memory_records(index: Index) -> bool:
+    """Tell whether names say that a file has records of allocators."""
+    return any(index.string_numbers(name, limit=1) for name in (MEMORY_RECORD, ALLOCATION_EVENT))
 
 
 def _has_signs(index: Index, producer: Producer, texts: dict[Where, list[str]]) -> bool:

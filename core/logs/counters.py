@@ -15,10 +15,10 @@ import numpy as np
 from ..base.arrays import I64, distinct
 from ..base.clock import NO_CLOCKS, Clocks
 from ..base.errors import UsageError
-from ..base.kineto import MEMORY_RECORD
 from ..base.progress import CancelledCallback, never
 from ..index.flex import flex_work, is_flex
 from ..index.format import RowKind
+from ..index.producers import has_memory_records, named_events
 from ..query.args import Arguments
 from ..query.lookup import processes_of
 from ..query.views import Process
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HEADING = "computed"
 MIB = 1 << 20
 CHEAP = 500_000
-"""Up to this many instants the memory lanes are made when the trace is opened, unasked."""
+"""Up to this many events that may be records of memory its lanes are made at once, unasked."""
 MAX_SAMPLES = 1_000_000
 """A longer series is reduced to the least and the greatest value of each of its parts."""
 MAX_STREAMS = 8
@@ -86,18 +86,23 @@ class WithCounters(TraceWithMore):
 
 
 def with_cheap_lanes(trace: Trace) -> WithCounters:
-    """Return a trace with its memory lanes, unless it has so many instants that making them takes long."""
-    instants = sum(len(index.column("instants.start")) for index in trace.indexes)
+    """Return a trace with its memory lanes, unless looking for records among its events takes long."""
+    held = [index for index in trace.indexes if has_memory_records(index)]
     jobs = any(len(index.column("slices.start")) <= CHEAP and is_flex(index) for index in trace.indexes)
-    recorded = 0 < instants <= CHEAP and any(
-        index.string_numbers(MEMORY_RECORD, limit=1) for index in trace.indexes
-    )
+    recorded = bool(held) and sum(map(_possible_records, held)) <= CHEAP
     if not recorded and not jobs:
         return WithCounters(trace, ())
     from ..tables.frame.scope import Scope  # the first picture of most traces needs no analysis
 
     counters = memory_counters(Scope(trace)) if recorded else []
     return WithCounters(trace, [*counters, *(power_counters(Scope(trace)) if jobs else ())])
+
+
+def _possible_records(index: Index) -> int:
+    """Return among how many events those are that allocators recorded."""
+    return len(index.column("instants.start")) + len(index.column("slices.start")) * bool(
+        len(named_events(index))
+    )
 
 
 def with_lanes(
@@ -131,7 +136,7 @@ def memory_counters(scope: Scope) -> list[Counter]:
     """Return what each allocator of a device gave out and reserved; of the host's where there is no other.
     A series that the file itself has, value by value, is left out.
     """
-    from ..tables.host.allocations import allocators
+    from ..tables.host.allocators import allocators
 
     used = [one for one in allocators(scope) if len(one)]
     devices = [one for one in used if not one.host]

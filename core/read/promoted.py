@@ -46,14 +46,21 @@ PROMOTED: tuple[Promoted, ...] = (
     Promoted("stream", ("stream",), Kind.INTEGER, ("device", "runtime", "other"), "kernels, idle"),
     Promoted("device", ("device",), Kind.INTEGER, ("device", "runtime", "other"), "kernels, breakdown"),
     Promoted(
-        "bytes", ("bytes", "Bytes"), Kind.INTEGER, ("device", "runtime", "memory", "other"), "memory, copies"
+        "bytes",
+        ("bytes", "Bytes", "allocation_bytes"),
+        Kind.INTEGER,
+        ("device", "runtime", "memory", "other"),
+        "memory, copies",
     ),
     Promoted("bandwidth", ("memory bandwidth (GB/s)",), Kind.FLOAT, ("device",), "copies"),
-    Promoted("addr", ("Addr",), Kind.INTEGER, ("memory", "other"), "memory"),
-    Promoted("total_allocated", ("Total Allocated",), Kind.INTEGER, ("memory", "other"), "memory"),
+    Promoted("addr", ("Addr", "addr"), Kind.INTEGER, ("memory", "other"), "memory"),
+    Promoted(
+        "total_allocated", ("Total Allocated", "bytes_allocated"), Kind.INTEGER, ("memory", "other"), "memory"
+    ),
     Promoted("total_reserved", ("Total Reserved",), Kind.INTEGER, ("memory", "other"), "memory"),
     Promoted("device_type", ("Device Type",), Kind.INTEGER, ("memory", "other"), "memory, ops"),
     Promoted("device_id", ("Device Id",), Kind.INTEGER, ("memory", "other"), "memory"),
+    Promoted("allocator", ("allocator_name",), Kind.TEXT, ("other",), "memory"),
     Promoted("input_dims", ("Input Dims", "Input dims"), Kind.TEXT, ("op",), "ops by shape"),
     Promoted("input_type", ("Input type",), Kind.TEXT, ("op",), "ops by shape"),
     Promoted("sequence", ("Sequence number",), Kind.INTEGER, ("op",), "ops by stack"),

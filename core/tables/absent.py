@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..base.kineto import MEMORY_RECORD, SEGMENT_RECORD
+from ..base.kineto import SEGMENT_RECORD
+from ..index.producers import has_memory_records
 from ..index.store import Index
 from ..trace import Trace
 from ..trace.devices import devices, ranks_of_processes
@@ -29,7 +30,7 @@ def absent(trace: Trace) -> frozenset[Need]:
         lacks.add("report")
     if sum(len(index.column("strings.blob")) for index in trace.indexes) > MAX_BYTES:
         return frozenset(lacks)
-    if not any(index.string_numbers(MEMORY_RECORD, limit=1) for index in trace.indexes):
+    if not any(map(has_memory_records, trace.indexes)):
         lacks.add("memory")
     if "memory" in lacks or not _has(trace.indexes, (SEGMENT_RECORD,)):
         lacks.add("segments")

@@ -24,7 +24,7 @@ from tracelane.core.tables.device.memory import (
     unreleased_table,
 )
 from tracelane.core.tables.frame.scope import Scope
-from tracelane.core.tables.host.allocations import allocators
+from tracelane.core.tables.host.allocators import allocators
 from tracelane.core.trace import Trace, open_trace
 
 SPYRE = "aiu/spyre_torch_profiler/"

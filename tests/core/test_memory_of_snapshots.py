@@ -20,7 +20,7 @@ from tracelane.core.tables.device.memory import MAX_LISTED, analyse_memory, memo
 from tracelane.core.tables.device.memory_map import CELLS, EMPTY, FULL, memory_maps, segment_table
 from tracelane.core.tables.device.memory_stacks import stacks_of
 from tracelane.core.tables.frame.scope import Scope
-from tracelane.core.tables.host.allocations import allocators
+from tracelane.core.tables.host.allocators import allocators
 from tracelane.core.trace import open_trace
 
 TORCH = os.environ.get("TRACELANE_TORCH", "")

@@ -25,8 +25,10 @@ from ..frame.scope import Scope
 from ..frame.shape import ON_DEVICE, Aggregate, Shape, flagged, n, statistic, text, total
 from ..frame.table import Table, Tables, row_of_object
 from ..frame.table_rows import Values
-from ..host.allocations import BY_SIZE, NO_RECORD, Allocator, allocators, op_around, unnamed
+from ..host.allocations import BY_SIZE, NO_RECORD, Allocator
+from ..host.allocators import allocators, unnamed
 from .memory_map import segment_table
+from .memory_said import Said, notes_said, records_said
 from .memory_stacks import stack_table
 from .memory_steps import memory_step_table
 
@@ -166,6 +168,7 @@ LIVE = TableSchema(
         Column("end_ns", "released at", "ns", statistic=True, moment=True),
         Column("held_ns", "held", "ns", statistic=True),
         Column("address", "address", "text"),
+        Column("kind", "kind", "text", detail=True),
     ),
     keys=("rank", "allocator", "name"),
     jumps_to="the op",
@@ -297,7 +300,7 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
         yield FILTERED
     lost = unnamed(scope)
     if lost:
-        yield f"{lost:,} [memory] records name no device that the index has: they are not counted"
+        yield f"{lost:,} records name no device that the index has, or no size: they are not counted"
     elif not uses and scope.range is None:
         yield NO_RECORDS
     for use in uses:
@@ -309,7 +312,9 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
                 f"{one.title}: its allocations are Memset (Device) slices, with sizes and without addresses: "
                 f"totals count from the least level that is possible, and {UNPAIRED}"
             )
-        elif use.peak is not None and len(use.at_peak):
+        else:
+            yield from notes_said(one, use.begin, use.end, use.peak)
+        if one.known_by != BY_SIZE and use.peak is not None and len(use.at_peak):
             sizes, begins = one.allocations.bytes[use.at_peak], one.allocations.begins[use.at_peak]
             inside, earlier = (sum_of(sizes[own]) for own in (begins != NO_RECORD, begins == NO_RECORD))
             rest = (use.peak_bytes or 0) - inside - earlier
@@ -370,8 +375,9 @@ def _live_table(
 ) -> Table:
     rows, jumps, notes = [], [], []
     for use, numbers in lists:
-        for number in numbers[:limit].tolist():
-            row, position = _live_row(use, number)
+        said = records_said(use.allocator, numbers[:limit])
+        for number, of_record in zip(numbers[:limit].tolist(), said):
+            row, position = _live_row(use, number, of_record)
             rows.append(row)
             jumps.append((use.allocator.source, position))
         if len(numbers) > limit:
@@ -382,17 +388,17 @@ def _live_table(
     return Table.from_rows(replace(LIVE, name=name, title=title), result.scope, rows, jumps, notes=notes)
 
 
-def _live_row(use: AllocatorUse, number: int) -> tuple[dict[str, Any], int | None]:
+def _live_row(use: AllocatorUse, number: int, said: Said) -> tuple[dict[str, Any], int | None]:
     one, of = use.allocator, use.allocator.allocations
-    begin, end, instant = (int(column[number]) for column in (of.begins, of.ends, of.instants))
+    begin, end = int(of.begins[number]), int(of.ends[number])
     start = None if begin == NO_RECORD else int(one.times[begin])
     stop = None if end >= len(one) else int(one.times[end])
-    position = None if instant == NO_RECORD else op_around(one.index, instant)
-    op = BEFORE if instant == NO_RECORD else ""
-    if position is not None:
+    position = one.op_of(number)
+    op = said.op or (BEFORE if position is None and begin == NO_RECORD else "")
+    if position is not None and not op:
         op = one.index.string(int(one.index.column("slices.name")[position]))
     held = None if start is None or stop is None else stop - start
-    row = {"rank": str(one.rank), "allocator": one.title, "name": op, "held_ns": held}
+    row = {"rank": str(one.rank), "allocator": one.title, "name": op, "held_ns": held, "kind": said.kind}
     row |= {"start_ns": start, "end_ns": stop, "bytes": int(of.bytes[number])}
     return {**row, "address": f"{int(of.addresses[number]):#x}"}, position
 

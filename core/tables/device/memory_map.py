@@ -20,7 +20,7 @@ from ...trace.devices import devices, rank_of
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table
-from ..host.allocations import allocator_keys, allocator_title, allocators_device, type_and_id
+from ..host.allocators import allocator_keys, allocator_title, allocators_device, type_and_id
 
 CELLS = 24
 """Characters of the picture of a segment."""

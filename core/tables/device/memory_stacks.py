@@ -12,9 +12,9 @@ import numpy as np
 
 from ...base.arrays import I64, add_at
 from ...base.safe_text import safe
-from ...index.format import RowKind
+from ...index.producers import named_events
 from ...index.store import Index
-from ...query.lookup import lanes_of, row_starts
+from ...query.lookup import row_starts
 from ..frame.schema import Column, TableSchema
 from ..frame.table import Table, Tables
 from ..host.allocations import NO_RECORD, Allocator, slice_rows
@@ -54,17 +54,19 @@ class StackNodes:
         return path[::-1]
 
 
-def nodes_around(index: Index, instants: I64) -> tuple[I64, StackNodes]:
-    """Return for each instant the node of the slices of its lane around it, and the nodes."""
+def nodes_around(index: Index, lanes: I64, times: I64) -> tuple[I64, StackNodes]:
+    """Return for each moment (lane, lane time) the node of the lane's slices around it, and the nodes."""
     nodes = StackNodes([BEGIN], [-1])
-    result = np.full(len(instants), BEGIN, np.int64)
-    lanes = lanes_of(index, instants, RowKind.INSTANTS)
-    times = index.column("instants.start")[instants].astype(np.int64)
+    result = np.full(len(lanes), BEGIN, np.int64)
+    records = named_events(index)
     known: dict[tuple[int, int], int] = {}
     for lane in sorted(set(lanes.tolist())):
         own = np.flatnonzero(lanes == lane)
         for row in slice_rows(index, lane):
             inside, positions = _slices_at(index, row, times[own])
+            if len(records):
+                is_frame = ~np.isin(index.column("slices.name")[positions], records)
+                inside, positions = inside[is_frame], positions[is_frame]
             here = own[inside]
             keys = np.stack([result[here], index.column("slices.name")[positions].astype(np.int64)], axis=1)
             pairs, which = np.unique(keys, axis=0, return_inverse=True)
@@ -92,10 +94,11 @@ def _slices_at(index: Index, row: int, times: I64) -> tuple[I64, I64]:
 
 def stacks_of(one: Allocator, numbers: I64) -> list[tuple[list[str], int, int]]:
     """Return (names, the outermost first, bytes, count) of the stacks of allocations, most bytes first."""
-    instants, sizes = one.allocations.instants[numbers], one.allocations.bytes[numbers]
-    own = instants != NO_RECORD
+    sizes = one.allocations.bytes[numbers]
+    lanes, times = one.moments(numbers)
+    own = lanes != NO_RECORD
     node_of = np.full(len(numbers), -1, np.int64)
-    node_of[own], nodes = nodes_around(one.index, instants[own])
+    node_of[own], nodes = nodes_around(one.index, lanes[own], times[own])
     totals = np.zeros(len(nodes.parents) + 1, np.int64)  # the last for allocations of which nothing is known
     add_at(totals, node_of, sizes)
     counts = np.bincount(node_of % len(totals), minlength=len(totals))

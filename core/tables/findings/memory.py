@@ -8,7 +8,8 @@ import numpy as np
 
 from ...base.units import about_ns, count_of, format_bytes, format_share
 from ..device.memory import AllocatorUse, memory
-from ..host.allocations import BY_SIZE, Allocator, allocators
+from ..host.allocations import BY_SIZE, Allocator
+from ..host.allocators import allocators
 from ..host.host_columns import ALLOCATES
 from ..host.op_events import RUNTIME
 from ..rule_threshold import OWN, Limits

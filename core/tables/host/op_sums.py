@@ -27,7 +27,8 @@ from ...trace.owners import OWN
 from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER, work_of
 from ..frame.scope import NO_WORK, Scope
-from .allocations import HOST_TYPES, memory_records
+from .allocations import HOST_TYPES
+from .allocators import memory_records
 from .op_events import ANNOTATION, I32, OP, PYTHON, OpEvents, climbed, frames_of, joined
 
 DEVICE_TYPES = (1, 6)
