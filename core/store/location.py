@@ -260,6 +260,18 @@ def json_bytes(value: Any) -> bytes:
     return text.encode("utf-8", "replace")
 
 
+def is_store(path: object) -> bool:
+    """Tell whether a path or URL is a store: whether its manifest lies there."""
+    text = str(path)
+    if is_url(text) and text.rsplit("/", 1)[-1].lower().endswith((".json", ".gz", ".zip", ".zst")):
+        return False
+    try:
+        StoreLocation(text).read(MANIFEST_NAME, 0, MAX_STORE_MANIFEST)
+    except (OSError, UnreadableError, ValueError):
+        return False
+    return True
+
+
 def short_hash(data: bytes) -> str:
     """Return twelve hexadecimal digits of a hash."""
     return hashlib.blake2b(data, digest_size=6).hexdigest()

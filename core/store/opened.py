@@ -12,7 +12,6 @@ import numpy as np
 from ..base.arrays import I64
 from ..base.errors import UnreadableError
 from ..index.captures import ranks_text
-from ..read.urls import is_url
 from ..tables.peers.messages import Message, MessagesOf
 from ..tables.peers.skew import Skew, notes_on_ranks, skew_of
 from ..tables.ranks.rank_groups import MAX_RANKS, ProcessGroup, RankOrigin
@@ -21,8 +20,6 @@ from ..trace.collectives import DEVICE, Collectives, Matched, match, no_collecti
 from ..trace.step_choice import Steps
 from .groups import MAX_TIME, NOTHING, Columns, Shelf, joined_rows, read_shelf
 from .location import (
-    MANIFEST_NAME,
-    MAX_STORE_MANIFEST,
     RecordName,
     StoreLocation,
     groups_in,
@@ -303,18 +300,6 @@ class CaptureStore:
         return compared_ranks(
             self.scope, facts, self.skew, self.missing, self.alignment.text, lambda: self._attended
         )
-
-
-def is_store(path: object) -> bool:
-    """Tell whether a path or URL is a store: whether its manifest lies there."""
-    text = str(path)
-    if is_url(text) and text.rsplit("/", 1)[-1].lower().endswith((".json", ".gz", ".zip", ".zst")):
-        return False
-    try:
-        StoreLocation(text).read(MANIFEST_NAME, 0, MAX_STORE_MANIFEST)
-    except (OSError, UnreadableError, ValueError):
-        return False
-    return True
 
 
 def open_store(path: str) -> CaptureStore:

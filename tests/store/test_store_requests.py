@@ -13,7 +13,8 @@ import pytest
 from tests.rank_files import rank_files
 from tests.remote.servers import bucket, web_server
 from tests.store.test_store_tables import store_of
-from tracelane.core.store.opened import is_store, open_store
+from tracelane.core.store.location import is_store
+from tracelane.core.store.opened import open_store
 from tracelane.core.store.picture import picture_of_store
 from tracelane.core.store.tables import STORE_TABLES, store_tables
 

@@ -157,7 +157,7 @@ def is_store_path(path: str) -> bool:
     """Tell whether a path or URL is a capture store; a file that is there is none."""
     if os.path.isfile(path) or path == STDIN:
         return False
-    from tracelane.core.store.opened import is_store
+    from tracelane.core.store.location import is_store
 
     return is_store(path)
 
