@@ -150,7 +150,7 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
         device = all_devices[number]
         edges, *sides = (next(arrays) for _ in range(1 + 2 * IDLE))
         layers = tuple(Intervals(*pair) for pair in zip(sides[::2], sides[1::2]))
-        work_device = WorkDevice.of_trace(trace, device, rank, name)
+        work_device = WorkDevice(device, rank, name)
         states.append((work_device, edges, longest, layers))
     longs = {lane: tuple(next(arrays) for _ in range(3)) for lane, *_ in head["gaps"]}
     known = [

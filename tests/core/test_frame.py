@@ -94,7 +94,7 @@ def frame_of(rows: list[tuple[Any, ...]]) -> Frame:
     codes = np.array([texts.index(name) + 3 * (at % 2) for at, name in enumerate(columns["name"])], np.int64)
     given = numbers | {"position": np.arange(len(rows)), "end": numbers["start"] + numbers["dur"]}
     scope: Any = Scope(None)  # type: ignore[arg-type]
-    return Frame(scope, (), tuple("0123"), MAKERS, given | {"name": TextColumn(codes, texts)})
+    return Frame(scope, MAKERS, given | {"name": TextColumn(codes, texts)}, streams=tuple("0123"))
 
 
 def plain_groups(rows: list[tuple[Any, ...]], keys: list[str]) -> list[list[int]]:

@@ -115,9 +115,9 @@ def code_table(scope: Scope) -> Table:
 
 def compiled_slices(scope: Scope, source: int) -> I64:
     """Return the positions, ascending, of all compiled code of a source, in the whole trace."""
-    whole = Scope(scope.trace, clocks=scope.clocks)
+    whole = Scope(scope.trace, clocks=scope.clocks, source=source)
     kinds = ((REGION, None), (GRAPH, GRAPH_HASH), (FUNCTION, FUNCTION_NAME))
-    return distinct(np.concatenate([calls(whole, source, *kind).positions for kind in kinds]))
+    return distinct(np.concatenate([calls(whole, *kind).position for kind in kinds]))
 
 
 def _is_compiled(part: Frame) -> AnyArray:
@@ -246,20 +246,16 @@ def compiled(scope: Scope, artefacts: Callable[[], Artefacts] = Artefacts) -> Co
 
     `artefacts` reads what the compiler wrote, where there are regions to explain.
     """
-    sources = scope.sources
-    regions = [calls(scope, source, REGION) for source in sources]
-    graphs = [calls(scope, source, GRAPH, GRAPH_HASH) for source in sources]
-    rows = [timed(scope, source) for source in sources]
-    code = code_table(scope)
-    phases = phase_table(scope, rows)
+    regions, rows, code = calls(scope, REGION), timed(scope), code_table(scope)
+    phases = phase_table(rows)
     return Compiled(
-        sign_table(scope, sources, code, phases.totals["compile_ns"]),
-        region_table(scope, regions, artefacts() if any(map(len, regions)) else Artefacts()),
-        graph_table(scope, graphs),
-        step_table(scope, sources),
+        sign_table(scope, code, phases.totals["compile_ns"]),
+        region_table(regions, artefacts() if len(regions) else Artefacts()),
+        graph_table(calls(scope, GRAPH, GRAPH_HASH)),
+        step_table(scope),
         code,
         phases,
-        compilation_table(scope, rows),
+        compilation_table(rows),
         recompiled_table(scope, recompiled_frames(regions)),
     )
 
@@ -270,25 +266,26 @@ def recompiled_table(scope: Scope, frames: Sequence[Recompiled]) -> Table:
     return Table.from_rows(RECOMPILED, scope.text, rows)
 
 
-def sign_table(scope: Scope, sources: Sequence[int], code: Table, compile_ns: int) -> Table:
+def sign_table(scope: Scope, code: Table, compile_ns: int) -> Table:
     """Return the signs of torch.compile that a scope shows: `code` is its device time by code, `compile_ns`
     how long it compiled.
     """
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int | None]] = []
     again: list[Recompiled] = []
-    for source in sources:
+    for own in map(scope.of_source, scope.sources):
+        (source,) = own.sources
         for name, part, pattern, meaning in SIGNS:
             if pattern is ENTIRE and not is_of_dynamo(scope.trace.indexes[source]):
                 continue
-            signs = calls(scope, source, part, pattern)
+            signs = calls(own, part, pattern)
             if name is REGION:
-                again += recompiled_frames([signs])
+                again += recompiled_frames(signs)
             if len(signs):
-                times = {"total_ns": signs.total_ns, "start_ns": int(signs.starts[0])}
-                what = {"rank": str(signs.rank), "name": name, "count": len(signs), "meaning": meaning}
+                times = {"total_ns": sum_of(signs.dur), "start_ns": int(signs.start[0])}
+                what = {"rank": signs.rank.tolist()[0], "name": name, "count": len(signs), "meaning": meaning}
                 rows.append({**what, **times})
-                jumps.append((source, int(signs.positions[0])))
+                jumps.append((source, int(signs.position[0])))
     ran = any(row["name"] in RAN for row in rows)
     kernels = [row for row in code.rows() if row["name"] in (CODE[INDUCTOR], CODE[SPYRE])]
     for at, row in enumerate(code.rows()):

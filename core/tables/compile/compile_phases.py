@@ -5,22 +5,18 @@ by the slices that it writes for its phases (dynamo_timed).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ...base.arrays import I64, distinct, sum_of
-from ...base.kineto import HOST_EVENTS
+from ...base.arrays import I64, sum_of
 from ...base.units import format_ns
 from ...index.store import Index
 from ...query.args import argument_values
-from ...query.lookup import category_mask, nearest_around
-from ...trace.devices import rank_of
-from ..frame.schema import Column, TableSchema
-from ..frame.scope import Scope, Slices
+from ..frame.frame import Frame, TextColumn
+from ..frame.scope import Scope
+from ..frame.shape import Aggregate, Shape, first, flagged, n, share_of_all, statistic, text, total
 from ..frame.table import Table
+from ..host.call_columns import calls_named, members_around
 
 REGION = "Torch-Compiled Region"
 GRAPH = "## Call CompiledFxGraph "
@@ -34,60 +30,16 @@ GRAPH_HASH = re.compile(r"## Call CompiledFxGraph (?P<hash>\S+) ##")
 FUNCTION_NAME = re.compile(r"CompiledFunction(Backward)?")
 
 
-@dataclass(frozen=True, eq=False)
-class Calls(Slices):
-    """Slices of the host that start in a scope, by start; whole times."""
-
-    rank: int
-
-
-def calls(scope: Scope, source: int, text: str, pattern: re.Pattern[str] | None = None) -> Calls:
-    """Return the host's slices whose name contains a text and, if one is given, matches a whole pattern; of
-    those that Dynamo itself wrote all for its mark, TIMED, which their category stands for.
+def calls(scope: Scope, text: str, pattern: re.Pattern[str] | None = None) -> Frame:
+    """Return the host's calls in a scope whose name contains a text and, if one is given, matches a whole
+    pattern; of those that Dynamo itself wrote all for its mark, TIMED, which their category stands for.
     """
-    index = scope.trace.indexes[source]
-    numbers = index.string_numbers(text, inside=True)
-    if pattern is not None:
-        numbers = [number for number in numbers if pattern.fullmatch(index.string(number))]
-    whole = DYNAMO if text == TIMED and pattern is None else ""
-    positions = _positions(scope, source, np.array(numbers, np.int64), whole)
-    starts = scope.starts(source, positions)
-    if scope.range is not None:
-        inside = (starts >= scope.range[0]) & (starts < scope.range[1])
-        positions, starts = positions[inside], starts[inside]
-    durations = index.duration(positions)
-    # An outer slice that begins with an inner one comes first.
-    order = np.lexsort((-durations, starts))
-    positions, starts, ends = positions[order], starts[order], (starts + durations)[order]
-    names, categories = (index.column(f"slices.{key}")[positions] for key in ("name", "category"))
-    return Calls(source, index, positions, starts, ends, names, categories, rank_of(index, source))
+    return calls_named(scope, text, pattern, DYNAMO, whole=text == TIMED and pattern is None)
 
 
 def is_of_dynamo(index: Index) -> bool:
     """Tell whether an index is of a file that Dynamo itself wrote."""
     return DYNAMO in index.categories
-
-
-def _positions(scope: Scope, source: int, numbers: I64, category: str) -> I64:
-    """Return the positions of the host's slices of these names, and of all of a category."""
-    index = scope.trace.indexes[source]
-    parts = [np.empty(0, np.int64)]
-    whole = category_mask(index, {category} if category else ())
-    if len(numbers) or whole.any():
-        is_name = np.zeros(len(index.column("strings.offset")), np.bool_)
-        is_name[numbers] = True
-        host = category_mask(index, HOST_EVENTS) | category_mask(index, {DYNAMO})
-        names, categories = index.column("slices.name"), index.column("slices.category")
-        for part in scope.parts:
-            scope.check()
-            if part.source == source:
-                at = slice(part.begin, part.end)
-                of = categories[at]
-                parts.append(part.begin + np.flatnonzero((is_name[names[at]] & host[of]) | whole[of]))
-    positions: I64 = np.concatenate(parts)
-    if scope.where is not None and len(positions):
-        positions = positions[scope.where(index, positions)]
-    return positions
 
 
 PHASES = ("dynamo", "AOT", "inductor")
@@ -120,133 +72,110 @@ ENTIRE = re.compile(r"entire_(?:frame|backward)_compile")
 COMPILE_ID = re.compile(r"(?>.*?_data:)(?>.*\bcompile_id=)(\S+)")
 UNKNOWN = ""
 
-COMPILE_PHASES = TableSchema(
+
+def _time_of(phase: int) -> Aggregate:
+    return total(lambda rows: np.where(rows.phase == phase, rows.own_ns, 0))
+
+
+COMPILE_PHASES = Shape(
     "compile_phases",
     "Compile time by phase",
-    (
-        Column("rank", "rank", "text"),
-        Column("phase", "phase", "text"),
-        Column("name", "what", "text"),
-        Column("count", "count", "count"),
-        Column("total_ns", "total", "ns"),
-        Column("self_ns", "without inner", "ns"),
-        Column("share", "share", "share"),
-        Column("max_ns", "longest", "ns", statistic=True),
-    ),
-    chief=("phase", "name", "self_ns", "count", "share"),
+    {
+        "rank": text("rank"),
+        "phase": first(lambda rows: TextColumn(rows.phase, (*PHASES, UNKNOWN)), "text"),
+        "name": ("what", text("label")),
+        "count": n(),
+        "total_ns": total("dur"),
+        "self_ns": ("without inner", total("own_ns")),
+        "share": share_of_all("own_ns"),
+        "max_ns": ("longest", flagged(statistic("max_ns", "dur"), "statistic")),
+    },
+    {"chief": ("phase", "name", "self_ns", "count", "share")},
 )
-COMPILATIONS = TableSchema(
+COMPILATIONS = Shape(
     "compilations",
     "Compilations",
-    (
-        Column("rank", "rank", "text"),
-        Column("name", "compile id", "text"),
-        Column("of", "of", "text"),
-        Column("start_ns", "at", "ns", statistic=True, moment=True),
-        Column("total_ns", "total", "ns"),
-        *(Column(f"{phase.lower()}_ns", phase, "ns") for phase in PHASES),
-    ),
-    jumps_to="the compilation",
+    {
+        "rank": text("rank"),
+        "name": ("compile id", text("compile_id")),
+        "of": text("what"),
+        "start_ns": ("at", flagged(first("start"), "statistic", "moment")),
+        "total_ns": first("dur"),
+        **{f"{phase.lower()}_ns": (phase, _time_of(number)) for number, phase in enumerate(PHASES)},
+    },
+    {"jumps_to": "the compilation"},
 )
 
 
-def timed(scope: Scope, source: int) -> Calls:
-    """Return the rows of the compiler's phases."""
-    return calls(scope, source, TIMED)
+def timed(scope: Scope) -> Frame:
+    """Return the calls of the compiler's phases, each with its `phase`: a place in PHASES, len(PHASES) where
+    nothing tells.
+    """
+    rows = calls(scope, TIMED)
+    return rows.plus(phase=_phases(rows))
 
 
-def phase_table(scope: Scope, sources: Sequence[Calls]) -> Table:
+def phase_table(rows: Frame) -> Table:
     """Return a row per phase and what it did; `self_ns` adds up to all of the compile time."""
-    rows: list[dict[str, Any]] = []
-    jumps: list[tuple[int, int]] = []
-    for one in sources:
-        phase = phases(one)
-        keys = phase * max(1, len(one.texts)) + one.name
-        for key in distinct(keys).tolist():
-            at = np.flatnonzero(keys == key)
-            durations = one.durations[at]
-            number = key // max(1, len(one.texts))
-            name = one.texts[key % len(one.texts)].removesuffix(TIMED)
-            own = {"phase": (*PHASES, UNKNOWN)[number], "name": name}
-            times = {"total_ns": sum_of(durations), "self_ns": sum_of(one.own_ns[at])}
-            times |= {"count": len(at), "max_ns": int(durations.max())}
-            rows.append({"rank": str(one.rank), **own, **times})
-            jumps.append((one.source, int(one.positions[at[int(np.argmax(durations))]])))
-    spent = sum_of(row["self_ns"] for row in rows)
-    for row in rows:
-        row["share"] = row["self_ns"] / max(1, spent)
-    by_phase = {
-        f"{phase.lower()}_ns": sum_of(row["self_ns"] for row in rows if row["phase"] == phase)
-        for phase in PHASES
-    }
-    parts = ", ".join(f"{phase} {format_ns(ns)}" for phase, ns in zip(PHASES, by_phase.values()) if ns)
-    return Table.from_rows(
-        COMPILE_PHASES,
-        scope.text,
-        rows,
-        jumps,
-        totals={"compile_ns": spent, **by_phase},
-        notes=(f"{format_ns(spent)} in all: {parts}",) if rows else (),
-    ).sort("self_ns")
-
-
-def phases(one: Calls) -> I64:
-    """Return the phase of each row as a place in PHASES, len(PHASES) where nothing tells."""
-    names = [text.removesuffix(TIMED) for text in one.texts]
-    known = [next((phase for phase, fits in _PHASE_OF if fits.match(name)), "") for name in names]
-    of_name = np.array([(*PHASES, "").index(phase) for phase in known] or [len(PHASES)], np.int64)
-    numbers: I64 = of_name[one.name] if len(one) else np.empty(0, np.int64)
-    # Rows are in order of start, outer before inner, so that one pass per level settles all.
-    while True:
-        open_ = np.flatnonzero((numbers == len(PHASES)) & (one.around >= 0))
-        recognised = open_[numbers[one.around[open_]] < len(PHASES)]
-        if not len(recognised):
-            return numbers
-        numbers[recognised] = numbers[one.around[recognised]]
-
-
-def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
-    """Return the compilations that the trace holds in order of time, with the time of their phases."""
-    rows: list[dict[str, Any]] = []
-    jumps: list[tuple[int, int]] = []
-    for one in sources:
-        is_root = np.array(
-            [bool(COMPILERS.fullmatch(t) or ENTIRE.fullmatch(t)) for t in one.texts] or [False]
-        )
-        roots = np.flatnonzero(is_root[one.name]) if len(one) else np.empty(0, np.int64)
-        if not len(roots):
-            continue
-        phase, ids = phases(one), _compile_ids(scope, one, roots)
-        members = np.sort(one.positions[roots])
-        inside = nearest_around(one.index, one.positions, members, itself=True)
-        for root in roots.tolist():
-            position = int(one.positions[root])
-            own = inside == position
-            times = [sum_of(one.own_ns[own & (phase == number)]) for number in range(len(PHASES))]
-            backward = one.texts[int(one.name[root])].startswith(("backward", "entire_backward"))
-            what = {"rank": str(one.rank), "name": ids.get(position, UNKNOWN)}
-            what["of"] = "backward graph" if backward else "frame"
-            row = {"start_ns": int(one.starts[root]), "total_ns": int(one.durations[root])}
-            row |= {f"{phase.lower()}_ns": ns for phase, ns in zip(PHASES, times)}
-            rows.append({**what, **row})
-            jumps.append((one.source, position))
-    return Table.from_rows(
-        COMPILATIONS,
-        scope.text,
-        rows,
-        jumps,
-        totals={"count": len(rows), "total_ns": sum_of(row["total_ns"] for row in rows)},
+    rows = rows.plus(
+        label=rows.names_at(lambda part: part.name_number, lambda text: text.removesuffix(TIMED))
+    )
+    spent = sum_of(rows.own_ns)
+    times = [sum_of(rows.own_ns[rows.phase == number]) for number in range(len(PHASES))]
+    parts = ", ".join(f"{phase} {format_ns(ns)}" for phase, ns in zip(PHASES, times) if ns)
+    return COMPILE_PHASES.of(
+        rows.group("source", "phase", "name_number"),
+        jump="dur",
+        sort="self_ns",
+        totals={"compile_ns": spent, **{f"{phase.lower()}_ns": ns for phase, ns in zip(PHASES, times)}},
+        notes=(f"{format_ns(spent)} in all: {parts}",) if len(rows) else (),
     )
 
 
-def _compile_ids(scope: Scope, one: Calls, roots: I64) -> dict[int, str]:
-    """Return the compile id that the rows inside each compilation tell, by its position."""
-    signs = calls(scope, one.source, "compile_id=", COMPILE_ID)
-    around = nearest_around(one.index, signs.positions, np.sort(one.positions[roots]))
-    own = argument_values(one.index, "compile_id", one.positions[roots])
-    ids = {int(at): str(value) for at, value in zip(one.positions[roots].tolist(), own) if value is not None}
-    for position in distinct(around[around >= 0]).tolist():
-        match = COMPILE_ID.fullmatch(signs.texts[int(signs.name[int(np.argmax(around == position))])])
-        if match:
-            ids[position] = match[1]
+def _phases(rows: Frame) -> I64:
+    names = [text.removesuffix(TIMED) for text in rows.name.texts]
+    known = [next((phase for phase, fits in _PHASE_OF if fits.match(name)), "") for name in names]
+    of_name = np.array([(*PHASES, "").index(phase) for phase in known], np.int64)
+    numbers: I64 = of_name[rows.name.codes]
+    # Rows are in order of start, outer before inner, so that one pass per level settles all.
+    while True:
+        open_ = np.flatnonzero((numbers == len(PHASES)) & (rows.around >= 0))
+        recognised = open_[numbers[rows.around[open_]] < len(PHASES)]
+        if not len(recognised):
+            return numbers
+        numbers[recognised] = numbers[rows.around[recognised]]
+
+
+def compilation_table(rows: Frame) -> Table:
+    """Return the compilations that the trace holds in order of time, with the time of their phases."""
+    texts = rows.name.texts
+    is_root = np.array([bool(COMPILERS.fullmatch(t) or ENTIRE.fullmatch(t)) for t in texts], np.bool_)
+    is_backward = np.array([t.startswith(("backward", "entire_backward")) for t in texts], np.int64)
+    roots = rows[is_root[rows.name.codes]]
+    inside = rows.plus(
+        root=members_around(rows, roots, itself=True),
+        what=TextColumn(is_backward[rows.name.codes], ("frame", "backward graph")),
+    )
+    inside = inside[inside.root >= 0]
+    return COMPILATIONS.of(
+        inside.plus(compile_id=TextColumn(inside.root, _compile_ids(roots, len(rows)))).group("root"),
+        jump="dur",
+        totals={"count": len(roots), "total_ns": sum_of(roots.dur)},
+    )
+
+
+def _compile_ids(roots: Frame, count: int) -> list[str]:
+    """Return the compile id of each compilation by its row, of so many rows: its argument, or what the calls
+    inside it tell.
+    """
+    ids = [UNKNOWN] * count
+    for part in roots.by("source"):
+        own = argument_values(part.index, "compile_id", part.position)
+        for row, value in zip(part.row.tolist(), own):
+            ids[row] = UNKNOWN if value is None else str(value)
+    signs = calls(roots.scope, "compile_id=", COMPILE_ID) if len(roots) else roots
+    around = members_around(signs, roots).tolist()
+    for row, name in reversed(list(zip(around, signs.name.tolist()))):  # of several the first
+        if row >= 0 and (match := COMPILE_ID.fullmatch(name)):
+            ids[row] = match[1]
     return ids

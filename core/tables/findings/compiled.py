@@ -14,7 +14,7 @@ from ...base.units import about_ns, count_of, format_share
 from ...query.groups import Groups
 from ...query.lookup import nearest_around, processes_of
 from ..compile.compile_phases import FUNCTION as FUNCTION_NAME
-from ..compile.compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, Calls, calls, phases, timed
+from ..compile.compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, calls
 from ..compile.compile_regions import recompiled_frames
 from ..frame.frame import Frame
 from ..host.host_columns import ANY_COPY, LOADER
@@ -127,8 +127,8 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     held_up=True,
 )
 def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
-    regions = calls(facts.scope, facts.source, REGION)
-    frames = recompiled_frames([regions])
+    regions = calls(facts.scope.of_source(facts.source), REGION)
+    frames = recompiled_frames(regions)
     if not frames:
         return None
     worst = max(frames, key=lambda one: max(one.runs))
@@ -140,31 +140,27 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
     text += f"; compiling it again takes {about_ns(claim.length)}" if claim.length else ""
     evidence, times = [], []
     for number in [number for number in worst.runs if number]:
-        names = [at for at, text in enumerate(regions.texts) if text.endswith(f" {worst.frame}/{number}")]
-        for at in np.flatnonzero(np.isin(regions.name, names))[:1].tolist():
-            label = f"the first run of {worst.frame}/{number}"
-            evidence.append(facts.slice(label, int(regions.positions[at])))
-            times.append(regions.starts[at])
+        for own in regions[regions.named(re.compile(rf" {worst.frame}/{number}\Z"))][:1].each().parts:
+            evidence.append(facts.slice(f"the first run of {worst.frame}/{number}", int(own.position[0])))
+            times.append(own.start[0])
     short = f"Frame {worst.frame} {times_compiled}"
     return Observation(text, tuple(evidence[:3]), claim, times=np.array(times, np.int64), short=short)
 
 
-def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
+def _compiled_again(facts: SourceFacts, regions: Frame) -> Intervals:
     """Return the time of the compiler after the first run of a region, and that of first runs of later
     versions which take twice as long as the median run: they hold a compilation that is not in the trace.
     """
     if not len(regions):
         return EMPTY
-    rows = timed(facts.scope, facts.source)
-    late = rows.starts > int(regions.starts.min())
-    _, first = np.unique(regions.name, return_index=True)
-    usual = float(np.median(regions.durations))
-    versions = [REGION_ID.match(regions.texts[int(regions.name[at])]) for at in first.tolist()]
+    rows = facts.compiler
+    late = rows.start > int(regions.start.min())
+    _, first = np.unique(regions.name_number, return_index=True)
+    usual = float(np.median(regions.dur))
+    versions = [REGION_ID.match(text) for text in regions.name[first].tolist()]
     again = np.array([match is not None and match["compile"] != "0" for match in versions], np.bool_)
-    first = first[again & (regions.durations[first] >= 2 * usual)]
-    starts = np.concatenate([rows.starts[late], regions.starts[first]])
-    lengths = np.concatenate([rows.durations[late], regions.durations[first]])
-    return merge(starts, starts + lengths).clipped(*facts.span)
+    first = first[again & (regions.dur[first] >= 2 * usual)]
+    return rows.union(late).union(regions.union(first)).clipped(*facts.span)
 
 
 @Rule(
@@ -180,7 +176,7 @@ def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
     meanwhile=("compile",),
 )
 def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
-    rows = timed(facts.scope, facts.source)
+    rows = facts.compiler
     claim, unrecorded = facts.compiling, facts.first_launches
     if not claim.length:
         return None
@@ -193,19 +189,18 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
         short = f"{about_ns(unrecorded.length)} before first launches of Triton kernels"
         return Observation(before, evidence_of_gaps, claim, short=short)
     parts, evidence = [], []
-    phase = phases(rows)
     for number, name in enumerate(PHASES):
-        own = np.flatnonzero(phase == number)
+        own = rows[rows.phase == number]
         if len(own):
-            parts.append((sum_of(rows.own_ns[own]), name))
-            at = int(own[np.argmax(rows.own_ns[own])])
-            label = f"{name}, most by itself: {rows.texts[int(rows.name[at])]}"
-            evidence.append(facts.slice(label, int(rows.positions[at])))
+            parts.append((sum_of(own.own_ns), name))
+            most = own.top("own_ns")
+            label = f"{name}, most by itself: {most.name.tolist()[0]}"
+            evidence.append(facts.slice(label, int(most.position[0])))
     named = [f"{name} {about_ns(ns)}" for ns, name in parts]
     phase_text = f": {', '.join(named)}" if parts else ""
     if not evidence:
         evidence.extend(facts.longest_windows("compiling", claim))
-    recorded = merge(rows.starts, rows.ends).clipped(*facts.span).length
+    recorded = rows.union().clipped(*facts.span).length
     whole = sum(ns for ns, _ in parts) or recorded
     text = f"Compilation takes {about_ns(whole)}{phase_text}"
     # The sum of the phases has threads at once each, and what lies before the first step.

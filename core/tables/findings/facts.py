@@ -216,10 +216,14 @@ class SourceFacts:
         return self.host.time_of_threads(self.active, self.waits)
 
     @cached_property
+    def compiler(self) -> Frame:
+        """The calls of the compiler's phases."""
+        return timed(self.scope.of_source(self.source))
+
+    @cached_property
     def compiling(self) -> Intervals:
         """The time of the compiler: of the phases that it records, and what precedes first launches."""
-        phases = timed(self.scope, self.source)
-        return merge(phases.starts, phases.ends).union(self.first_launches).clipped(*self.span)
+        return self.compiler.union().union(self.first_launches).clipped(*self.span)
 
     @cached_property
     def first_launches(self) -> Intervals:

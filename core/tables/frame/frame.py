@@ -1,7 +1,7 @@
-"""Device work as a frame: rows with named columns, each made once when it is first named, and their groups.
+"""Slices as a frame: rows with named columns, each made once when it is first named, and their groups.
 
-A row is a piece of device work; what its columns are stands in `frame_columns`. A gap is a row too: that of
-the work which ends it.
+A row is a piece of device work, whose columns stand in `frame_columns`, or a call of the host, whose columns
+stand in `host.call_columns`. A gap is a row too: that of the work which ends it.
 """
 
 from __future__ import annotations
@@ -56,15 +56,17 @@ class ColumnMakers:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The device work of a scope, by device and position; times are trace time (ns), cut to its range."""
+    """Slices of a scope, those of a source together; times are trace time (ns). Device work is by device and
+    position, cut to the scope's range, and has `devices` and `streams`.
+    """
 
     scope: Scope
-    devices: Sequence[WorkDevice]
-    streams: Sequence[str]
     makers: ColumnMakers
     given: Mapping[str, AnyArray | TextColumn] = field(repr=False)
     whole: Frame | None = None  # of which `rows` are these rows
     rows: AnyArray | slice | None = None
+    devices: Sequence[WorkDevice] = ()
+    streams: Sequence[str] = ()
 
     def __getattr__(self, name: str) -> Any:
         """Return a column: given, else that of the whole where it has one, else made."""
@@ -76,7 +78,7 @@ class Frame:
             self.scope.check()
             values = self.makers.make[name](self)
         else:
-            raise AttributeError(f"device work has no column {name!r}")
+            raise AttributeError(f"these rows have no column {name!r}")
         self.__dict__[name] = values
         return values
 
@@ -91,11 +93,11 @@ class Frame:
 
     def __getitem__(self, rows: AnyArray | slice) -> Frame:
         """Return some rows, by mask, by number or by slice, with their columns as they are here."""
-        return Frame(self.scope, self.devices, self.streams, self.makers, {}, self, rows)
+        return self._of({}, self, rows)
 
     def plus(self, **columns: AnyArray | TextColumn) -> Frame:
         """Return the rows with more columns, or others in place of those of these names."""
-        return Frame(self.scope, self.devices, self.streams, self.makers, columns, self, slice(None))
+        return self._of(columns, self, slice(None))
 
     def separate(self, rows: AnyArray, **columns: AnyArray) -> Frame:
         """Return some rows as a frame of their own order, with these columns in place of given ones."""
@@ -103,7 +105,15 @@ class Frame:
         while root.whole is not None:
             root = root.whole
         given = {key: getattr(self, key)[rows] for key in root.given}
-        return Frame(self.scope, self.devices, self.streams, self.makers, {**given, **columns})
+        return self._of({**given, **columns})
+
+    def _of(
+        self,
+        given: Mapping[str, AnyArray | TextColumn],
+        whole: Frame | None = None,
+        rows: AnyArray | slice | None = None,
+    ) -> Frame:
+        return Frame(self.scope, self.makers, given, whole, rows, self.devices, self.streams)
 
     def top(self, key: str, count: int | None = 1) -> Frame:
         """Return the rows with the greatest values of a column, of equal ones the first."""
@@ -168,11 +178,12 @@ class Frame:
 
     @property
     def source_number(self) -> int:
-        return self.first_device.device.source
+        """The source of the first row, where these are all of one."""
+        return int(self.source[0])
 
     @property
     def index(self) -> Index:
-        return self.first_device.index
+        return self.scope.trace.indexes[self.source_number]
 
     @property
     def owner_index(self) -> Index:

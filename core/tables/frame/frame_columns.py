@@ -290,7 +290,7 @@ def work_of(scope: Scope) -> Frame:
             gathered.append(_work_device(scope, device, part[0]))
     none = np.empty(0, np.int64)
     columns = [concatenated(column) for column in zip(*parts)] or [none.astype(np.uint32), *[none] * 6]
-    return Frame(scope, gathered, streams, MAKERS, dict(zip(GIVEN, columns)))
+    return Frame(scope, MAKERS, dict(zip(GIVEN, columns)), devices=gathered, streams=streams)
 
 
 def timed_work(scope: Scope) -> Frame:
@@ -343,7 +343,7 @@ def _work_device(scope: Scope, device: Device, positions: AnyArray) -> WorkDevic
         rank = rank_of(index, device.source) if own is None else own
     stated = int(promoted_of(index, "device", positions[:1], NEVER)[0])
     number = device.pid if stated == NEVER else stated
-    return WorkDevice(device, index, rank, number if device.number is None else device.number)
+    return WorkDevice(device, rank, number if device.number is None else device.number)
 
 
 def gap_rows(work: Frame) -> Frame:

@@ -1,7 +1,7 @@
 """Which part of a trace an analysis counts: all of it or a range, all lanes or some; read chunk by chunk.
 
-Slices of one source are columns, with the operations on them that analyses share. Some kinds have columns of
-their own: chunks of a scope (`Chunk`), the host's slices (`HostSlices`), calls of torch.compile (`Calls`).
+Slices of one source are columns; chunks of a scope (`Chunk`) and the host's slices (`HostSlices`) have
+further ones. What is few enough to be held at once is a frame: device work, the host's calls of some names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, U32, AnyArray, Intervals, merge, places_in, sum_of
+from ...base.arrays import I64, U32, AnyArray, merge, places_in
 from ...base.clock import Clocks
 from ...base.errors import Cancelled
 from ...base.kineto import DEVICE_ANNOTATION
@@ -24,12 +24,10 @@ from ...base.units import format_ns
 from ...index.format import RowKind
 from ...index.store import Index
 from ...query.cells import ragged
-from ...query.groups import Groups, dense
 from ...query.lookup import (
     category_mask,
     lane_offsets,
     positions_within,
-    rows_around,
     rows_of_children,
     starts_of,
 )
@@ -62,47 +60,11 @@ class Slices:
     def durations(self) -> I64:
         return self.ends - self.starts
 
-    @property
-    def total_ns(self) -> int:
-        return sum_of(self.durations)
-
-    @cached_property
-    def distinct_names(self) -> tuple[I64, I64]:
-        """(index of each slice's name among the distinct names, their string numbers, ascending)."""
-        return dense(self.names)
-
-    @property
-    def name(self) -> I64:
-        """The name of each slice, as an index into `texts`."""
-        return self.distinct_names[0]
-
-    @cached_property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(self.index.strings(self.distinct_names[1]))
-
     def take(self, rows: AnyArray | slice) -> Self:
         """Return some of the slices, by index, by mask, or in a row."""
         if not isinstance(rows, slice) and rows.dtype == np.bool_ and rows.all():
             return self
         return replace(self, **{column: getattr(self, column)[rows] for column in self.COLUMNS})
-
-    def union(self, rows: AnyArray | slice = slice(None)) -> Intervals:
-        return merge(self.starts[rows], self.ends[rows])
-
-    @cached_property
-    def around(self) -> I64:
-        """For each slice the index of the nearest of these slices around it, -1 where there is none."""
-        order = np.argsort(self.positions)
-        rows = np.empty(len(self), np.int64)
-        rows[order] = np.append(order, -1)[rows_around(self.index, self.positions[order])]
-        return rows
-
-    @cached_property
-    def own_ns(self) -> I64:
-        """The time of each slice without that of the others inside it."""
-        inner = self.around >= 0
-        inside = Groups(self.around[inner], len(self)).sums(self.durations[inner])
-        return np.asarray(self.durations - inside, np.int64)
 
 
 CHUNK = 1 << 20
@@ -236,6 +198,10 @@ class Scope:
     @property
     def sources(self) -> Sequence[int]:
         return range(len(self.trace.indexes)) if self.source is None else (self.source,)
+
+    def of_source(self, source: int) -> Scope:
+        """Return what the scope has of one of its sources: itself where it has no other."""
+        return self if tuple(self.sources) == (source,) else replace(self, source=source)
 
     def has_lanes(self, source: int, lanes: I64) -> AnyArray:
         """Return which of these lanes of a source count, as booleans."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...index.store import Index
-from ...trace import Trace
 from ...trace.devices import Device
 
 GAP_CLASSES = ("host_wait", "kernel_wait", "other")
@@ -17,7 +15,6 @@ class WorkDevice:
     """A device with work in a frame: its number is that of its label, else of its slices, else its pid."""
 
     device: Device
-    index: Index
     rank: int
     number: int | str
 
@@ -25,8 +22,3 @@ class WorkDevice:
     def title(self) -> str:
         """What tables call the device: "GPU 0", without a label "device 0"."""
         return self.device.label if self.device.label != "device" else f"device {self.number}"
-
-    @classmethod
-    def of_trace(cls, trace: Trace, device: Device, rank: int, number: int | str) -> WorkDevice:
-        """Return a device of a trace whose rank and number are known."""
-        return cls(device, trace.indexes[device.source], rank, number)

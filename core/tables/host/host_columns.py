@@ -18,7 +18,7 @@ from ...base.vendors import any_of
 from ...index.flex import flex_work, is_flex, preparations, round_trips
 from ...index.format import NONE
 from ...index.store import Index
-from ...query.groups import Groups, concatenated
+from ...query.groups import Groups, concatenated, dense
 from ...query.lookup import nearest_around, rows_at
 from ...trace.cycle_stamps import preparing_slices
 from ..frame.scope import Scope, Slices
@@ -79,6 +79,23 @@ class HostSlices(Slices):
     self_ns: I64
     kinds: AnyArray  # OP, ANNOTATION, RUNTIME
     lanes: I64  # places in Trace.lanes
+
+    @cached_property
+    def _distinct_names(self) -> tuple[I64, I64]:
+        """(index of each slice's name among the distinct names, their string numbers, ascending)."""
+        return dense(self.names)
+
+    @property
+    def name(self) -> I64:
+        """The name of each slice, as an index into `texts`."""
+        return self._distinct_names[0]
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(self.index.strings(self._distinct_names[1]))
+
+    def union(self, rows: AnyArray | slice = slice(None)) -> Intervals:
+        return merge(self.starts[rows], self.ends[rows])
 
     def label(self, name: int) -> str:
         """Return a name for a sentence: as it is, unless it is long."""

@@ -154,7 +154,7 @@ def _lateness(scope: Scope, result: Ranks, source: int) -> Evidence | None:
 
 def _compile(scope: Scope) -> Iterator[OverviewRow]:
     """Yield the phases of torch.compile, most time first, each with its longest call."""
-    table = phase_table(scope, [timed(scope, one) for one in scope.sources])
+    table = phase_table(timed(scope))
     phases = table.texts("phase")
     total = max(1, sum_of(table.numbers("self_ns"))) if len(table) else 1
     rows = []
