@@ -11,7 +11,8 @@ event; *parts* are tasks that a collective is made of, which its own slice shows
 Sources of the names: CANN, "msprof export" and torch_npu's trace_view.json; XLA, xplane_schema.cc and
 trace_container.cc; rocprof, its tblextr.py; TensorFlow, timeline.py and device_tracer.cc, which saves each
 kernel under its stream and under "stream:all"; Proton, TraceDataDump.cpp; RPD, rpd2tracing.py; nsys2json,
-nsys2json.py; nsys-ai, export.py; Kineto, output_json.cpp; viztracer, report_builder.py.
+nsys2json.py; nsys-ai, export.py; Kineto, output_json.cpp; viztracer, report_builder.py; ONNX Runtime,
+profiler.cc; Node.js, its doc/api/tracing.md.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ class LaneSign:
     collectives: bool = False  # whether its slices are whole collectives
 
 
-Where = Literal["process", "lane", "category", "beside"]
+Where = Literal["process", "lane", "category", "name", "beside"]
 """Texts of a file that tell its producer: names of processes and lanes, or their ids where they have none;
-categories; what stands beside the events, each as `key: value`.
+categories; the texts that the file has first, of which most are names of slices; what stands beside the
+events, each as `key: value`.
 """
 
 
@@ -63,12 +65,22 @@ class Producer:
     parts: re.Pattern[str] = NEVER
     joined: re.Pattern[str] = NEVER
     """Processes whose lanes belong to the device of another one, where the file has just one device."""
+    step_argument: str = ""
+    """What arguments of slices that are steps have, and no others."""
 
 
 def _sign(
     process: str, lane: str, role: LaneRole, *, steps: bool = False, collectives: bool = False
 ) -> LaneSign:
     return LaneSign(re.compile(process), re.compile(lane), role, steps, collectives)
+
+
+def _is_onnx_runtime(index: Index) -> bool:
+    """Tell whether a file is a session's profile: nodes and a session's own slices, and no other category."""
+    if not {"Session", "Node"} >= set(filter(None, index.categories)) >= {"Session"}:
+        return False
+    names = index.strings(distinct(index.column("slices.name")))
+    return any(name in ("session_initialization", "model_run") for name in names)
 
 
 XLA_DEVICE = r"/device:(?=GPU|TPU)"
@@ -117,6 +129,7 @@ PRODUCERS = (
             _sign(r"^/device:GPU:", r"", DERIVED),
         ),
     ),
+    Producer("XLA (host)", {"process": re.compile(r"^/host:(CPU|[A-Z]+_[A-Z]+)$")}, step_argument="step_num"),
     Producer(
         "TensorFlow (timeline)",
         {"process": re.compile(r"/(device:GPU|gpu):\d+/stream:all Compute$")},
@@ -182,6 +195,14 @@ PRODUCERS = (
         },
     ),
     Producer(
+        f"{KINETO}, ROCm",
+        {
+            "beside": re.compile(r"^schemaVersion: "),
+            "category": re.compile(r"^(cuda|hip)_(runtime|driver)$"),
+            "name": re.compile(r"^hip[A-Z]"),
+        },
+    ),
+    Producer(
         f"{KINETO}, CUDA",
         {
             "beside": re.compile(r"^(schemaVersion|cupti_version): "),
@@ -196,6 +217,8 @@ PRODUCERS = (
         },
     ),
     Producer("Dynamo (chromium events)", {"category": re.compile(r"^dynamo_timed$")}),
+    Producer("ONNX Runtime", is_told_by_names=_is_onnx_runtime),
+    Producer("Node.js", {"category": re.compile(r"^node($|[,.])")}),
     Producer("viztracer", {"beside": re.compile(r"^viztracer_metadata: ")}),
     Producer(
         "Chrome",
@@ -203,6 +226,8 @@ PRODUCERS = (
     ),
 )
 """The known ones; a file is of the first whose signs it has."""
+MAX_NAMES = 4096
+"""Of so many texts signs are looked for among names: calls into a runtime are among the first."""
 MAX_VALUE = 1000
 """Characters of a value beside the events that signs are looked for in."""
 
@@ -243,6 +268,8 @@ def _texts(index: Index, where: Where) -> Iterator[str]:
         yield from _called(index, index.lanes["tid"], index.lanes["name"])
     elif where == "category":
         yield from index.categories
+    elif where == "name":
+        yield from index.strings(np.arange(min(MAX_NAMES, len(index.column("strings.offset")) - 1)))
     else:
         yield from (f"{key}: {str(value)[:MAX_VALUE]}" for key, value in index.envelope.items())
 
@@ -273,6 +300,12 @@ def steps_lanes(index: Index) -> list[int]:
     producer = producer_of(index)
     signs = {} if producer is None else lane_signs(index, producer)
     return [number for number, sign in signs.items() if sign.steps and index.lanes["slices"][number]]
+
+
+def step_argument(index: Index) -> str:
+    """Return which argument tells steps from other slices, "" where the producer has none."""
+    producer = producer_of(index)
+    return "" if producer is None else producer.step_argument
 
 
 def waits(index: Index) -> U32:

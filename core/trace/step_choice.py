@@ -13,12 +13,21 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray, distinct, sum_of
 from ..base.clock import Clocks
-from ..base.kineto import ANNOTATIONS, GROUPS, HOST_EVENTS, StartedWork, started_work
+from ..base.kineto import (
+    ANNOTATIONS,
+    GROUPS,
+    HOST_COLLECTIVE,
+    HOST_EVENTS,
+    StartedWork,
+    started_work,
+)
 from ..base.numbers import whole_number
 from ..base.units import count_of
 from ..index.flex import is_flex, round_trips
-from ..index.producers import steps_lanes
+from ..index.producers import step_argument, steps_lanes
 from ..index.store import SCAN_CHUNK, Index
+from ..query.args import argument_values
+from ..query.groups import Groups
 from ..query.lookup import category_mask, lane_offsets, lanes_of, processes_of, starts_of
 from ..query.steps import STEP_NAME, steps_of
 
@@ -60,6 +69,8 @@ DOUBTFUL = 0.6
 NEARLY, NEARLY_DOUBTFUL = 0.8, 0.5
 """Candidates are nearly as good as the best from this share of its score on; less where that is doubtful."""
 MAX_CANDIDATES = 64
+FRAME_SIGN = "$"
+"""How XLA's profiler begins the names of Python's functions."""
 PAUSE_TIMES, ALIKE = 2.5, 0.9
 """Pauses between bursts are at least so many times the median one, and bursts at least so alike by size."""
 BURSTS = "bursts of "
@@ -155,6 +166,10 @@ def find_steps(
         positions = np.concatenate([_outer_row(index, lane) for lane in lanes])
         return _steps_at(trace, source, clocks, f"lane {titles}", "the profiler wrote them", positions)
     texts = _texts(index)
+    if (argument := step_argument(index)) and len(named := _numbered(index, texts, argument)):
+        names = {texts[number] for number in _distinct(index.column("slices.name")[named])}
+        called = names.pop() if len(names) == 1 else f"slices with {argument}"
+        return _steps_at(trace, source, clocks, called, f"the profiler wrote their {argument}", named)
     for what, pattern in KNOWN:
         named = _named(index, texts, partial(_is, pattern))
         if len(named):
@@ -174,6 +189,21 @@ def _outer_row(index: Index, lane: int) -> I64:
     """Return the positions of the outermost slices of a lane."""
     row = index.rows[int(index.lanes["first_row"][lane])]
     return np.arange(int(row["first"]), int(row["first"]) + int(row["count"]))
+
+
+def _numbered(index: Index, texts: Mapping[int, str], argument: str) -> I64:
+    """Return the positions of the slices that have an argument, by name: of those that repeat and take most
+    time the first slice of each is read.
+    """
+    names = index.column("slices.name")
+    is_frame = [number for number, text in texts.items() if text.startswith(FRAME_SIGN)]
+    rows = np.flatnonzero(~np.isin(names, is_frame))
+    numbers, first, of, counts = np.unique(names[rows], True, True, True)
+    total = Groups(of, len(numbers)).sums(index.duration(rows))
+    longest = [at for at in np.argsort(-total, kind="stable").tolist() if counts[at] > 1][:MAX_CANDIDATES]
+    values = argument_values(index, argument, rows[first[longest]])
+    has_it = [number for number, value in zip(numbers[longest].tolist(), values) if value is not None]
+    return np.flatnonzero(np.isin(names, has_it)).astype(np.int64)
 
 
 def _by_name(index: Index, name: str) -> tuple[I64, I64 | None]:
@@ -293,8 +323,8 @@ def _candidates(index: Index, texts: Mapping[int, str]) -> list[Candidate]:
                 hit |= which & np.isin(numbers, some)
         pieces.append(low + np.flatnonzero(hit))
     positions: I64 = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
-    compiling = [n for n in _distinct(names[positions]) if COMPILING.search(texts[n])]
-    positions = positions[~np.isin(names[positions], np.array(compiling, names.dtype))]
+    parts = [n for n in _distinct(names[positions]) if _is_part(texts[n])]
+    positions = positions[~np.isin(names[positions], np.array(parts, names.dtype))]
     alike = {n: _alike(texts[n]) for n in _distinct(names[positions])}
     result = []
     for series in _series(index, positions, alike):
@@ -307,6 +337,11 @@ def _candidates(index: Index, texts: Mapping[int, str]) -> list[Candidate]:
         if _is_graph(text):
             result += _bursts(index, name, [outer for _, outer in series])
     return sorted(result, key=lambda one: -one.time)
+
+
+def _is_part(text: str) -> bool:
+    """Tell whether a name that repeats is of a part of steps: a phase of the compiler, or a collective."""
+    return COMPILING.search(text) is not None or HOST_COLLECTIVE.match(text) is not None
 
 
 def _series(index: Index, positions: I64, alike: Mapping[int, str]) -> Iterator[list[tuple[int, I64]]]:

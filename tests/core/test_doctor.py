@@ -575,3 +575,13 @@ def test_waits_may_take_no_time(tmp_path: Path) -> None:
         events = [{**one, "dur": 0, "name": name} if one.get("cat") == "kernel" else one for one in S]
         rules = rules_in(doctor(tmp_path / name, [*events, *pair(500, 3000, 3010)]))
         assert ("zero-durations" in rules) == is_fault, name
+
+
+def test_a_device_may_stand_in_what_is_missing(tmp_path: Path) -> None:
+    """A file that is cut off before its device work is not said to hold none."""
+    head = '{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], "traceEvents": ['
+    path = tmp_path / "t.json"
+    path.write_text(head + json.dumps(op(0, 5)) + ', {"ph": "X", "na', encoding="utf-8")
+    table = analyse_doctor(Scope(open_trace(path, index_dir=tmp_path))).main
+    rules = [row["rule"] for row in table.rows()]
+    assert "truncated" in rules and "device-unused" not in rules

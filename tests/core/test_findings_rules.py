@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
-from tests.events import Event, complete, event, index_of
+from tests.events import Event, async_event, complete, event, index_of
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.finding import Baseline
 from tracelane.core.tables.findings.judge import RULES, findings
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.peers.skew import RankPart
 from tracelane.core.trace import Trace
+from tracelane.core.trace.step_choice import find_steps
 
 LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: 0/0"
 GRAPH = "## Call CompiledFxGraph abc ##"
@@ -254,7 +255,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
         "widest": (
             [op(0, 100, "frame", "toplevel"), op(10, 30, "paint", "toplevel")],
             0,
-            [op(0, 100), op(10, 30)],
+            [op(0, 100), op(10, 30), kernel(0, 10)],
         ),
         "device-bound": ([kernel(0, 400), kernel(600, 400)], 0, [kernel(0, 399), kernel(600, 400)]),
         "launch-gaps": (_gap(101, 590), 101, _gap(100, 590)),
@@ -605,6 +606,8 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
         ("host-hotspot", _selfs(501, 500)),
         ("widest", [complete(0, 100, "PyTorch Profiler (0)", "Trace", pid="Spans", tid="PyTorch Profiler")]),
         ("widest", [op(10 * at, 10, f"f{at}", "toplevel") for at in range(30)]),  # nothing stands out
+        ("widest", [op(0, 100, "aten::mm"), op(100, 10, "aten::add")]),  # host-hotspot says it
+        ("communication", [step(0, 0, 100), op(0, 60, "nccl:all_reduce"), op(60, 40)]),  # of a device
         ("device-bound", [op(0, 100), *launched(10, 5, 500, 50), *launched(20, 5, 550, 50)]),  # a burst
         ("device-bound", [kernel(0, 100, "event_wait", "mtia_ccp_events")]),  # a wait is no work
         ("device-bound", [kernel(0, 100, "threading.py(1): wait", "python_function")]),
@@ -784,3 +787,121 @@ def test_no_sentence_has_an_exponent(host_us: int, tmp_path: Path) -> None:
     report = findings(Scope(trace_of(events, tmp_path)))
     assert "overhead-bound" in {one.rule for one in report.findings}
     assert not [one.text for one in report.findings if re.search(r"\de[+-]?\d", one.text)]
+
+
+WIDEST: dict[str, tuple[list[Event], str]] = {
+    "asynchronous spans are no work": (
+        [op(0, 10, "parse", "v8"), op(10, 9, "layout", "v8")]
+        + [async_event(ph, ts, "1", "request", pid=1) for ph, ts in (("b", 0), ("e", 900))],
+        "parse takes most time of its own, 10 µs in 1 slice of thread 1, 52.6 % of all own time",
+    ),
+    "unless there is nothing else": (
+        [async_event(ph, ts, "1", "request", pid=1) for ph, ts in (("b", 0), ("e", 900))],
+        "request takes most time of its own, 900 µs in 1 slice of async 1, 100.0 % of all own time",
+    ),
+    "many lanes may share it": (
+        [complete(0, 9, "wait", "v8", tid=at) for at in range(8)] + [complete(9, 12, "run", "v8", tid=9)],
+        "wait takes most time of its own, 72 µs in 8 slices of 8 lanes, 85.7 % of all own time",
+    ),
+    "marks of steps are no work": (
+        [step(0, 0, 100), op(0, 20, "aten::mm"), op(20, 15, "aten::add"), op(35, 14, "aten::mul")],
+        "aten::mm takes most time of its own, 20 µs in 1 slice of thread 1, 20.0 % of all own time",
+    ),
+    "operators that others wait in": (
+        [step(0, 0, 100), op(0, 90, "gloo:all_reduce"), op(90, 2, "aten::mm")],
+        "gloo:all_reduce takes most time of its own, 90 µs in 1 slice of thread 1, 90.0 % of all own time",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WIDEST)
+def test_where_the_time_goes(case: str, tmp_path: Path) -> None:
+    """Where no device worked and no other headline is, one sentence says what takes most time of its own."""
+    events, text = WIDEST[case]
+    texts = [one.text for one in findings(Scope(trace_of(events, tmp_path))).findings if one.rule == "widest"]
+    assert texts == [text]
+
+
+@pytest.mark.parametrize("name", ["nccl:all_reduce", "gloo:broadcast", "c10d::allreduce_", "hccl:send"])
+def test_collectives_are_no_steps(name: str, tmp_path: Path) -> None:
+    """What repeats most often may be a collective: it is a part of steps, and never one."""
+    events = [note(10 * at, 8, name) for at in range(50)]
+    assert findings(Scope(trace_of(events, tmp_path))).findings
+    assert find_steps(trace_of(events, tmp_path / "2"), 0) is None
+
+
+def _frame(ts: float, dur: float, name: str, tid: int) -> Event:
+    return complete(ts, dur, name, "python_function", pid=2, tid=tid)
+
+
+ASLEEP = (
+    "threading.py(359): wait",
+    "queue.py(171): get",
+    "<built-in method acquire of _thread.lock object at 0x7ce2864e5ac0>",
+    "<method 'poll' of 'select.epoll' objects>",
+)
+
+
+@pytest.mark.parametrize("name", ASLEEP)
+def test_what_the_host_does_is_no_other_threads_sleep(name: str, tmp_path: Path) -> None:
+    """A monitor that sleeps all the time is not what holds a device up: the thread is that launches."""
+    asleep = _frame(0, 1000, name, 9)
+    events = [asleep, *launched(0, 5, 10, 40), op(60, 790, "preprocess"), *launched(900, 5, 910, 40)]
+    report = findings(Scope(trace_of(events, tmp_path)))
+    (idle,) = [one for one in report.findings if one.rule == "device-idle"]
+    assert idle.text.endswith("at the longest the host is in preprocess")
+
+
+def test_many_gaps_tell_more_than_the_longest(tmp_path: Path) -> None:
+    """Of gaps that are about as long it is said what the host does in most of their time."""
+    events = launched(0, 1, 5, 10)
+    for at, length in enumerate((110, 100, 100, 100)):
+        start = 400 * at + 20
+        doing = "cudaMemcpyAsync" if at else "cudaDeviceSynchronize"
+        events += [op(start, length, doing), *launched(start + length, 1, start + length + 5, 10)]
+        events += launched(start + length + 2, 1, start + length + 15, 265 - length)
+    facts = SourceFacts(RankPart(Scope(trace_of(events, tmp_path), source=0)))
+    assert facts.doing_at_longest(facts.idle) == "cudaMemcpyAsync"
+
+
+@pytest.mark.parametrize(
+    ("compute", "talk", "named"), [(60, 40, "gemm"), (30, 70, "ncclDevKernel_AllReduce")]
+)
+def test_the_kernel_of_what_is_the_limit(compute: float, talk: float, named: str, tmp_path: Path) -> None:
+    """A device that mostly computes is said to be in what computes, though a collective takes longer."""
+    events = [kernel(0, talk, "ncclDevKernel_AllReduce_Sum"), kernel(talk, compute / 2, "gemm_a")]
+    events.append(kernel(talk + compute / 2, compute / 2, "gemm_b"))
+    (said,) = findings(Scope(trace_of(events, tmp_path))).of_kind("headline")
+    assert said.rule == "device-bound" and f"of it in {named}" in said.text
+
+
+@pytest.mark.parametrize(("flushed", "first"), [(30, "device-bound"), (120, "profiler")])
+def test_a_small_loss_does_not_lead(flushed: float, first: str, tmp_path: Path) -> None:
+    """What says how the devices were used is read before losses that all cost less than 5 % of the time."""
+    flush = call(900, flushed, "Buffer Flush", "overhead")
+    report = findings(Scope(trace_of([kernel(0, 900), flush, kernel(900 + flushed, 100)], tmp_path)))
+    assert report.leading is not None and report.leading.rule == first
+    assert {one.rule for one in report.findings} >= {"device-bound", "profiler"}
+
+
+def test_marks_of_steps_are_no_work_of_the_host(tmp_path: Path) -> None:
+    """A step whose mark has the category of operators, as old traces have, is no time that the host works."""
+    mark = op(0, 1000, "ProfilerStep#1")
+    events = [
+        mark,
+        op(0, 100, "aten::mm"),
+        *launched(110, 5, 120, 10),
+        op(500, 100),
+        *launched(610, 5, 620, 9),
+    ]
+    facts = SourceFacts(RankPart(Scope(trace_of(events, tmp_path), source=0)))
+    assert facts.host_busy.length == 210_000
+
+
+def test_lost_fills_are_not_what_is_read_first(tmp_path: Path) -> None:
+    """Calls that only fill memory and whose work is missing are listed, after what costs time."""
+    lost = [call(2 * at, 1, "cudaMemsetAsync", correlation=9000 + at) for at in range(9)]
+
+    events = [*lost, *launched(20, 5, 26, 20), op(200, 700, "work"), *launched(950, 5, 960, 20)]
+    losses = [one.rule for one in findings(Scope(trace_of(events, tmp_path))).losses]
+    assert losses[0] != "lost-kernels" and "lost-kernels" in losses

@@ -276,18 +276,67 @@ def test_who_wrote_a_file(path: str, producer: str | None, tmp_path: Path) -> No
     assert (known and known.name) == producer
 
 
+def onnx_runtime() -> list[Event]:
+    """A session that runs a model of one node."""
+    started = {**_slice("session_initialization", 0, 90, 7, 7), "cat": "Session"}
+    ran = {**_slice("model_run", 100, 50, 7, 7), "cat": "Session"}
+    node = {**_slice("mm_kernel_time", 110, 30, 7, 7, op_name="MatMul"), "cat": "Node"}
+    return [started, ran, node]
+
+
+def node_js() -> list[Event]:
+    """Node's own trace events: what it awaits is asynchronous, what V8 does is not."""
+    awaited = [{"name": "PROMISE", "cat": "node,node.async_hooks", "ph": ph, "id": "0x1"} for ph in "be"]
+    collected = {**_slice("V8.GCScavenger", 10, 5, 7, 1), "cat": "v8"}
+    return [*({**one, "ts": 900 * at, "pid": 7, "tid": 1} for at, one in enumerate(awaited)), collected]
+
+
+def xla_host() -> list[Event]:
+    """Three steps of a JAX program on a CPU, the first of which compiles."""
+    steps = [
+        _slice("train", start, length, 7, 1, step_num=str(at))
+        for at, (start, length) in enumerate(((0, 500 * MS), (500 * MS, 100 * MS), (600 * MS, 110 * MS)))
+    ]
+    compiled = _slice("backend_compile", 10 * MS, 400 * MS, 7, 1)
+    return [*_processes({7: "/host:CPU"}), *_threads(7, {1: "python"}), *steps, compiled]
+
+
+def hip_as_cuda() -> list[Event]:
+    """PyTorch on ROCm before its runtime had a category of its own."""
+    called = {**_slice("hipLaunchKernel", 0, 5, 7, 7, correlation=1), "cat": "cuda_runtime"}
+    return [called, {**_slice("Cijk_x", 9, 5, 0, 0, correlation=1, device=0, stream=0), "cat": "kernel"}]
+
+
 @pytest.mark.parametrize(
     ("make", "producer"),
     [
         (proton, "Proton (Triton)"),
         (nsys2json, "nsys2json (Nsight Systems)"),
         (nsys_ai, "nsys-ai (Nsight Systems)"),
+        (onnx_runtime, "ONNX Runtime"),
+        (node_js, "Node.js"),
+        (xla_host, "XLA (host)"),
     ],
 )
 def test_who_wrote_what_was_made(make: Callable[[], list[Event]], producer: str, tmp_path: Path) -> None:
     """The same of tools of which there is no real file here: made after their source."""
     known = producer_of(open_events(tmp_path, make()).indexes[0])
     assert known is not None and known.name == producer
+
+
+def test_the_maker_of_a_device_by_its_calls(tmp_path: Path) -> None:
+    """A runtime whose calls are HIP's is ROCm's, whatever its category is called."""
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": hip_as_cuda()}), encoding="utf-8")
+    known = producer_of(open_trace(path, index_dir=tmp_path).indexes[0])
+    assert known is not None and known.name == "PyTorch profiler (Kineto), ROCm"
+
+
+def test_an_argument_tells_steps(tmp_path: Path) -> None:
+    """Slices that XLA's profiler numbered are the steps, by their argument; no loop is guessed."""
+    steps = find_steps(open_events(tmp_path, xla_host()), 0)
+    assert steps is not None and (steps.choice, len(steps)) == ("train", 3)
+    assert steps.reason == "the profiler wrote their step_num"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ REAL: dict[str, tuple[str, set[str], set[str]]] = {
     "rtx4090_llama_tp2": ("first-use", {"communication"}, {"lost-kernels", "host-hotspot"}),
     "a100_first_run": ("first-use", set(), {"overhead-bound", "host-hotspot", "launch-gaps"}),
     "pageable_copies": ("transfer-bound", {"device-bound"}, {"short-kernels"}),
-    "resnet50_lost_memsets": ("lost-kernels", set(), set()),
+    "resnet50_lost_memsets": ("", {"lost-kernels", "overhead-bound"}, set()),
     "first_kernel_late": ("first-kernel", set(), {"overhead-bound"}),
     "rpd_matmul": ("", {"copies"}, {"lost-kernels"}),
     "zoology_all_kernels_lost": ("lost-kernels", set(), {"device-idle", "launch-gaps"}),

@@ -212,10 +212,10 @@ def _title(trace: Trace) -> str:
 def _verdict(spent: StateShares | None, findings: Findings) -> Iterator[str]:
     if spent is not None:
         yield f"{spent.devices}, of {about_ns(spent.of_ns)}: {', '.join(share_texts(spent))}"
-    headlines = findings.of_kind("headline")
-    for number, finding in enumerate((*findings.losses, *headlines)[:MAX_ROWS], 1):
+    said = [finding for finding in findings.findings if not finding.note]
+    for number, finding in enumerate(said[:MAX_ROWS], 1):
         yield f"{number}. {finding.title}: {finding.text}{_cost(finding)}"
-    if not findings.losses and not headlines:
+    if not said:
         yield "Nothing stands out"
 
 

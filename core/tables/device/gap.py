@@ -6,6 +6,8 @@ end so far, without annotations. On any other lane it is the time between two sl
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,7 +16,7 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray
 from ...base.clock import NO_CLOCKS, Clocks
-from ...index.format import LaneKind, RowKind
+from ...index.format import LaneKind, LaneRole, RowKind
 from ...query.lookup import lanes_of
 from ...query.views import Lane, Link, Row, SliceId
 from ...trace import Trace
@@ -28,6 +30,16 @@ LANES_WITH_GAPS = 64
 """Lanes whose gaps are held in memory, those asked for last."""
 THREADS = 8
 """The most threads that are listed: the launching one first, then those that one slice kept busy."""
+WAITING_FRAMES = re.compile(
+    r"(^|/)threading\.py\(\d+\): (wait|join|acquire|_wait_for_tstate_lock)$"
+    r"|(^|/)(queue|queues|selectors|socket|connection|subproc_pool)\.py\(\d+\): "
+    r"(get|select|accept|poll|_?recv\w*)$"
+    r"|^<built-in (method|function) (acquire|__enter__|sleep|select|poll|recv\w*)\b"
+    r"|^<method '(acquire|poll|recv\w*)' of "
+)
+"""Python functions in which a thread waits for another one, or for a time."""
+HALF = 0.5
+"""What covers a larger part of a time is what a thread did in it."""
 LANES_LOOKED_AT = 256
 """The most lanes that are looked at for what the CPU did: nobody reads a longer list."""
 
@@ -111,6 +123,11 @@ class Doing(NamedTuple):
     slice: SliceId | None
     label: str
     covered: int  # ns of the gap
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it does nothing but wait for another thread or process."""
+        return WAITING_FRAMES.search(self.label) is not None
 
 
 class Gap(NamedTuple):
@@ -203,16 +220,30 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
 
 
 def threads_in(
-    trace: Trace, source: int, span: tuple[int, int], clocks: Clocks, caller: int | None
+    trace: Trace,
+    source: int,
+    span: tuple[int, int],
+    clocks: Clocks,
+    caller: int | None,
+    part: float = HALF,
 ) -> tuple[Doing, ...]:
-    """Return what a source's threads did in some time, the calling lane's first, then the busiest."""
-    return _doings(trace, source, span, clocks, caller, None)[0]
+    """Return what a source's threads did in more than some part of a time, the calling lane's first, then the
+    busiest.
+    """
+    return _doings(trace, source, span, clocks, caller, None, part)[0]
 
 
 def busiest_in(trace: Trace, source: int, span: tuple[int, int], clocks: Clocks) -> str:
     """Return what the busiest of a source's threads did in some time, "" where none did one thing long."""
-    threads = threads_in(trace, source, span, clocks, None)
+    threads = at_work(threads_in(trace, source, span, clocks, None))
     return next((one.label for one in threads if one.slice is not None), "")
+
+
+def at_work(threads: Sequence[Doing]) -> tuple[Doing, ...]:
+    """Return the threads that do more than wait, of which monitors and workers of pools are full; all where
+    every one waits.
+    """
+    return tuple(one for one in threads if not one.is_waiting) or tuple(threads)
 
 
 def _doings(
@@ -222,6 +253,7 @@ def _doings(
     clocks: Clocks,
     caller: int | None,
     except_lane: int | None,
+    part: float = HALF,
 ) -> tuple[tuple[Doing, ...], int]:
     """Return what threads did, those of a lane aside, and how many threads there are."""
     start, end = span
@@ -236,19 +268,21 @@ def _doings(
             lane = trace.lanes[at]
             offset = clocks.offset(lane.source, lane.pid)
             outside = lane.start + offset >= end or lane.end + offset <= start
-            if lane.kind is not LaneKind.THREAD or at in device_lanes or outside or at == except_lane:
+            if lane.kind is not LaneKind.THREAD or lane.role is not LaneRole.HOST:
+                continue
+            if at in device_lanes or outside or at == except_lane:
                 continue
             looked_at += 1
             if looked_at <= LANES_LOOKED_AT:
-                doings.append(_doing(trace, lane, start, end, clocks))
+                doings.append(_doing(trace, lane, start, end, clocks, part))
     doings = [doing for doing in doings if doing.slice is not None or doing.lane.index == caller]
-    doings.sort(key=lambda doing: (doing.lane.index != caller, -doing.covered))
+    doings.sort(key=lambda doing: (doing.lane.index != caller, doing.is_waiting, -doing.covered))
     return tuple(doings), looked_at
 
 
-def _doing(trace: Trace, lane: Lane, start: int, end: int, clocks: Clocks) -> Doing:
-    """Return what a thread did in a gap: the deepest slice that covers more than half of it. Such a slice
-    covers the middle of the gap too, so only the slices at the middle are looked at.
+def _doing(trace: Trace, lane: Lane, start: int, end: int, clocks: Clocks, part: float) -> Doing:
+    """Return what a thread did in a gap: the deepest slice that covers more than a part of it, at least half.
+    Such a slice covers the middle of the gap too, so only the slices at the middle are looked at.
     """
     best = Doing(lane, None, "", 0)
     for row in trace.rows(lane):
@@ -257,6 +291,6 @@ def _doing(trace: Trace, lane: Lane, start: int, end: int, clocks: Clocks) -> Do
             continue
         left, right = trace.bounds(row, at, clocks)
         covered = min(right, end) - max(left, start)
-        if 2 * covered > end - start:
+        if covered > part * (end - start):
             best = Doing(lane, trace.slice_id(row, at), trace.label(row, at), covered)
     return best

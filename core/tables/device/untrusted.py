@@ -31,7 +31,7 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
 from ...base.clock import Clocks
-from ...base.kineto import RUNTIME
+from ...base.kineto import RUNTIME, StartedWork, started_work
 from ...base.units import count_of, format_ns
 from ...index.format import LaneRole, RowKind, SliceFlag
 from ...index.store import Index
@@ -177,6 +177,7 @@ class Untrusted:
     called: tuple[int, int] | None  # when the first and the last of these calls began
     position: int | None  # the slice to look at first
     lane: int | None = None  # place in Trace.lanes of one lane that it is about
+    fills: int = 0  # how many of the calls only fill memory
 
 
 def damage(index: Index) -> tuple[str, ...]:
@@ -394,7 +395,10 @@ class LostCalls:
                     count = int(np.maximum(1, table.pieces[run]).sum())
                     position = int(table.positions[run[0]])
                     device = by_process.get(number)
-                    yield Untrusted(self.source, device, trouble, start, end, count, called, position)
+                    fills = int(np.count_nonzero(table.is_fill[run]))
+                    yield Untrusted(
+                        self.source, device, trouble, start, end, count, called, position, fills=fills
+                    )
 
     def _call_table(self, by_process: Mapping[int, Device]) -> _CallTable:
         positions, count = self.calls.positions, len(self.calls)
@@ -419,7 +423,15 @@ class LostCalls:
         called, pieces = self.scope.starts(self.source, positions), np.bincount(of, minlength=count)
         lane = _usual_lanes(lane, device, self.index.column("slices.name")[positions])
         is_bad = is_lost | ((first == LATE) & ~self.calls.is_lost)
-        return _CallTable(positions, called, device, lane, pieces, first, last, is_lost, is_bad)
+        names = self.index.column("slices.name")[positions]
+        numbers = distinct(names)
+        fills = [number for number in numbers.tolist() if _fills(self.index.string(number))]
+        is_fill = np.isin(names, fills)
+        return _CallTable(positions, called, device, lane, pieces, first, last, is_lost, is_bad, is_fill)
+
+
+def _fills(name: str) -> bool:
+    return started_work(name) is StartedWork.FILL
 
 
 @dataclass(frozen=True, eq=False)
@@ -435,6 +447,7 @@ class _CallTable:
     last: I64
     is_lost: AnyArray
     is_bad: AnyArray  # lost, or without work that has usable times
+    is_fill: AnyArray  # whether the call only fills memory
 
     def around(self, rows: I64, lane: int) -> tuple[I64, I64]:
         """Return when work on a lane (-1: any) of earlier calls ends, and when that of later ones begins."""

@@ -9,6 +9,7 @@ from ...base.kineto import RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
 from ...trace.owners import sentence_of
 from ...trace.step_choice import find_steps
+from ..device.untrusted import damage
 from ..host.host_columns import PROFILER
 from ..rule_threshold import OWN, Limits
 from .rule import AIUPTI, FIRST, KINETO, PYTORCH, Diagnosis, DoctorRule, Exhibit, Recording
@@ -123,6 +124,8 @@ def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
 def device_unused(recording: Recording, limits: Limits) -> Diagnosis | None:
     properties = recording.index.device_properties
     if not properties or len(recording.work) or len(recording.of_categories(RUNTIME)):
+        return None
+    if damage(recording.index):  # it stood in what is missing of the file, perhaps
         return None
     names = ", ".join(dict.fromkeys(str(one.get("name") or "a device") for one in properties))
     text = (

@@ -88,7 +88,7 @@ def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
     helps = _helps(facts, periods)
     short = f"{about_ns(claim.length)} of {facts.device_title} without sound records"
     launched = len(distinct(facts.work.launch[facts.work.launch >= 0]))
-    lost = sum(one.count for one in periods)
+    lost = sum(one.count - one.fills for one in periods)  # what fills memory is short, and computes nothing
     part = share(lost, lost + launched)
     return Observation(text, evidence, claim, times=claim.starts, helps=helps, short=short, of_launches=part)
 

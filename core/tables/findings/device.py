@@ -34,6 +34,8 @@ LIMITS: Mapping[KernelType, str] = {
 """What limits a device that is busy, by the type of work that it does most."""
 WORDS = {"memory": "copies"}
 COLLECTIVE = re.compile("^(" + "|".join(NOTED_COLLECTIVES) + "|c10d::)")
+OF_DEVICES = re.compile(r"^[nrh]ccl:")
+"""Annotations of collectives that devices do."""
 FIRST_SHARE = 0.1
 """A kernel with a smaller share of the time is not named beside what limits the program."""
 EVIDENCE = 3
@@ -334,7 +336,7 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{device} busy in {format_share(part)} of {about_ns(facts.span_ns)}, mostly with "
         f"{WORDS.get(kind, kind)}: {LIMITS[kind]}"
     )
-    first = _first_kernel(facts, facts.work[facts.work.device_row == row])
+    first = _first_kernel(facts, facts.work[facts.work.device_row == row], kind)
     longest = () if first is None else (first.longest,)
     text += "" if first is None else first.text
     short = f"{busiest.device.title} is busy in {format_share(part)}"
@@ -353,15 +355,18 @@ class FirstKernel(NamedTuple):
     longest: Evidence
 
 
-def _first_kernel(facts: SourceFacts, work: Frame) -> FirstKernel | None:
-    """Return the kernel that takes most of a device's time, None where none takes a tenth."""
+def _first_kernel(facts: SourceFacts, work: Frame, kind: KernelType) -> FirstKernel | None:
+    """Return the kernel of a kind that takes most of a device's time, None where none takes a tenth: what
+    computes is not to blame for what waits for other ranks, nor the other way round.
+    """
     work = work[work.is_type("compute", "communication")]
+    whole, work = sum_of(work.dur), work[work.is_type(kind)]
     if not len(work):
         return None
     alike, names = kernels_alike(work)
     total = alike.sums(work.dur)
     top = int(np.argmax(total))
-    part = share(int(total[top]), sum_of(total))
+    part = share(int(total[top]), whole)
     if part < FIRST_SHARE:
         return None
     name, runs = names[top], work[alike.codes == top]
@@ -399,6 +404,8 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
         claim = claim.union(facts.host_collectives.intersection(facts.idle))
         what = "communication that no compute hides"
     else:
+        if facts.host.matching(OF_DEVICES).any():  # calls that only start what was not recorded
+            return None
         claim = facts.host.union(facts.host.matching(COLLECTIVE, OP))
         what = "collective operators on the host"
     part = share(claim.length, facts.span_ns)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, distinct, merge
-from ...base.kineto import ON_THE_HOST
+from ...base.kineto import ON_THE_HOST, STEP
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
@@ -23,7 +23,7 @@ from ...trace.step_choice import Steps, find_steps
 from ..compile.compile_phases import timed
 from ..device.device_state import device_states, looked_at
 from ..device.efficiency import ModelledCalls, modelled_calls
-from ..device.gap import threads_in
+from ..device.gap import at_work, threads_in
 from ..device.states import BUSY, WAITING, DeviceState
 from ..device.untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
 from ..frame.frame import Frame
@@ -51,6 +51,13 @@ from ..steps.attribution import steps_of_work
 from .finding import Baseline, Evidence, NotJudged
 from .meanwhile import Activity, Meanwhile, first_launches, meanwhile
 
+STEP_MARK = re.compile(f"^{STEP}")
+DOING_SHARE = 0.8
+"""What a slice covers so much of a time is what a thread did for most of it."""
+LONGEST = 10
+"""Of so many stretches of time it is looked up what the host does meanwhile: ten of 10 ms each tell more than
+the one of 11 ms.
+"""
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
 MAX_READ = 4096
@@ -206,9 +213,11 @@ class SourceFacts:
 
     @cached_property
     def of_programs(self) -> Bools:
-        """Which of the host's slices are operators and calls, the profiler's own among them."""
+        """Which of the host's slices are operators and calls, the profiler's own among them. The marks of
+        steps are none: some writers give them the category of operators.
+        """
         of_programs: Bools = (self.host.kinds == OP) | (self.host.kinds == RUNTIME)
-        return of_programs
+        return of_programs & ~self.host.matching(STEP_MARK, OP)
 
     @cached_property
     def host_busy(self) -> Intervals:
@@ -449,16 +458,29 @@ class SourceFacts:
         the position of a launch call the thread that makes it.
         """
         lane = next(iter(self.host.lanes[self.host.positions == launch].tolist()), None)
-        threads = threads_in(self.scope.trace, self.source, (start, end), self.scope.clocks, lane)
-        threads = tuple(one for one in threads if lane in (None, one.lane.index))
-        names = (safe(short_name(one.label)) for one in threads if 10 * one.covered >= 8 * (end - start))
+        threads = threads_in(
+            self.scope.trace, self.source, (start, end), self.scope.clocks, lane, DOING_SHARE
+        )
+        threads = at_work([one for one in threads if lane in (None, one.lane.index)])
+        names = (safe(short_name(one.label)) for one in threads if one.slice is not None)
         marks = set() if self.steps is None else {self.name(int(at)) for at in self.steps.positions}
         return next((name for name in names if name not in marks), "")
 
     def doing_at_longest(self, times: Intervals) -> str:
-        """Return what a thread of the host did in the longest of some stretches of time, as `doing_in`."""
-        at = int(np.argmax(times.ends - times.starts))
-        return self.doing_in(int(times.starts[at]), int(times.ends[at]))
+        """Return what a thread of the host did in the longest of some stretches of time, as `doing_in`: of
+        several that are about as long, in most of their time. Of several threads it is the one that launches
+        the next work.
+        """
+        length = times.ends - times.starts
+        ended, work = self.work_after(times)
+        launches = dict(zip(ended.tolist(), work.launch.tolist()))
+        longest = np.argsort(-length, kind="stable")[:LONGEST]
+        total: dict[str, int] = {}
+        for at in longest[2 * length[longest] >= length[longest[0]]].tolist():
+            start, end = int(times.starts[at]), int(times.ends[at])
+            name = self.doing_in(start, end, launches.get(at, -1)) or self.doing_in(start, end)
+            total[name] = total.get(name, 0) + int(length[at])
+        return max(total, key=total.__getitem__)
 
     def steps_of(self, positions: AnyArray) -> I64:
         """Return the row of the step that launched each of these pieces of work, ascending; -1 for none."""

@@ -54,7 +54,7 @@ class Observation:
     work: U32 | None = field(default=None, repr=False)  # positions of device work, ascending
     helps: str = ""  # what helps, where that is not what mostly does
     short: str = ""  # the same in at most SHORT_CELLS: the culprit, and what it costs
-    of_launches: float = 0.0  # the share of the calls that start work whose work is missing
+    of_launches: float = 0.0  # the share of the calls that start work whose work is missing, fills aside
 
     @property
     def claimed_ns(self) -> int:
@@ -102,7 +102,9 @@ class Finding:
     parts: int = 1  # in how many of them the rule holds
     caused_by: str = ""  # the rule of the finding that explains it
     caused_ns: int = 0
-    of_launches: float = 0.0  # the share of the calls that start work whose work is missing; not stored
+    of_launches: float = (
+        0.0  # the share of the calls that start work whose work is missing, fills aside; not stored
+    )
 
     @property
     def as_leading(self) -> Leading:
@@ -135,8 +137,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Findings:
-    """All findings of a scope: losses by the time they cost, each followed by those that it explains, then
-    headlines and notes; and what could not be judged.
+    """All findings of a scope: losses by the time they cost, each followed by those that it explains;
+    headlines, which stand first where no loss costs much; then notes; and what could not be judged.
     """
 
     scope: str
@@ -145,8 +147,8 @@ class Findings:
 
     @property
     def leading(self) -> Finding | None:
-        """The finding to read first: the costliest loss, without losses the first headline. Notes are facts
-        for reading on, and none is read first.
+        """The finding to read first: the costliest loss, or the first headline where no loss costs much.
+        Notes are facts for reading on, and none is read first.
         """
         return next((finding for finding in self.findings if not finding.note), None)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import Bools, Intervals, merge, sum_of
+from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge, sum_of
+from ...base.kineto import GROUPS, STEP
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
-from ...index.format import NONE, LaneRole
+from ...index.format import NONE, LaneKind, LaneRole
 from ...query.groups import groups_alike
 from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
@@ -308,45 +309,75 @@ def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
 @Rule(
     "widest",
     "Where the time goes",
-    "the trace holds neither device work nor operators or runtime calls: it is of another kind of program; "
-    "what takes {share} of all own time is named, the profiler's own spans aside",
+    "the trace holds no device work, and no operator dominates its host; what takes {share} of all own time "
+    "is named. The profiler's own spans and marks of steps are left out, and spans of asynchronous work "
+    "(requests, loads, gestures) and Python's functions where there is anything else",
     OWN,
     {"share": 0.05},
     helps="The call tree shows what calls it, and a flame graph what is around it.",
     kind="headline",
 )
 def widest(facts: SourceFacts, limits: Limits) -> Outcome:
-    if facts.work.dur.any() or len(facts.whole_host):
+    if facts.work.dur.any() or facts.untrusted_periods:  # those of devices that are not here are lost
         return None
-    chunks = [(one.positions, one.names, one.lanes, one.self_times) for one in facts.scope.chunks()]
+    if isinstance(host_hotspot.outcome(facts), Observation):
+        return None
+    chunks = [
+        (one.positions, one.names, one.lanes, one.categories, one.self_times) for one in facts.scope.chunks()
+    ]
     if not chunks:
         return None
-    positions, names, lanes, own_ns = (np.concatenate(column) for column in zip(*chunks))
-    trace = facts.scope.trace
-    own_ns[np.isin(positions, trace.on_other_clock(facts.source))] = 0
-    counted_nowhere = LaneRole.PROFILER, LaneRole.DERIVED
-    own_ns[np.isin(lanes, [lane.index for lane in trace.lanes if lane.role in counted_nowhere])] = 0
-    if not own_ns.any():
+    positions, names, lanes, categories, own_ns = (np.concatenate(column) for column in zip(*chunks))
+    counts = _of_program(facts, own_ns, positions, lanes, categories)
+    own_ns = np.where(counts, own_ns, 0)
+    whole = sum_of(own_ns)
+    if not whole:
         return None
-    groups = groups_alike((names, lanes), len(names))
-    total = groups.sums(own_ns)
-    top = int(np.argmax(total))
-    part = share(int(total[top]), sum_of(own_ns))
-    if part < limits["share"]:
+    counts &= ~np.isin(names, _marks(facts, names))
+    groups = groups_alike((names,), len(names))
+    total = groups.sums(np.where(counts, own_ns, 0))
+    top = np.flatnonzero((groups.codes == int(np.argmax(total))) & counts)
+    ns = sum_of(own_ns[top])
+    if share(ns, whole) < limits["share"]:
         return None
-    own = np.flatnonzero(groups.codes == top)
-    longest = own[np.argmax(own_ns[own])]
-    index, lane = facts.index, trace.lanes[int(lanes[longest])]
+    longest, of_lanes = top[np.argmax(own_ns[top])], distinct(lanes[top])
+    index, lane = facts.index, facts.scope.trace.lanes[int(lanes[longest])]
+    where = lane.title if len(of_lanes) == 1 else count_of(len(of_lanes), "lane")
     name = short_name(safe(index.string(int(names[longest]))))
-    text = (
-        f"{name} takes most time of its own, {about_ns(int(total[top]))} in {count_of(len(own), 'slice')} of "
-        f"{lane.title}, {format_share(part)} of all own time"
-    )
+    part = format_share(share(ns, whole))
+    slices = count_of(len(top), "slice")
+    text = f"{name} takes most time of its own, {about_ns(ns)} in {slices} of {where}, {part} of all own time"
     evidence = (facts.slice(f"the longest: {name}", int(positions[longest])),)
-    starts = facts.scope.starts(facts.source, positions[own])
-    claim = merge(starts, starts + index.duration(positions[own]))
-    short = f"{brief(name)}: {about_ns(int(total[top]))}, {format_share(part)} of own time"
+    starts = facts.scope.starts(facts.source, positions[top])
+    claim = merge(starts, starts + index.duration(positions[top]))
+    short = f"{brief(name)}: {about_ns(ns)}, {part} of own time"
     return Observation(text, evidence, claim, short=short)
+
+
+def _marks(facts: SourceFacts, names: AnyArray) -> AnyArray:
+    """Return the numbers of the names of steps: their own time is what nothing recorded says more of."""
+    index = facts.index
+    marks = [number for number in distinct(names).tolist() if index.string(number).startswith(STEP)]
+    steps = np.empty(0, np.int64) if facts.steps is None else facts.steps.positions
+    return distinct(np.concatenate([np.array(marks, np.int64), index.column("slices.name")[steps]]))
+
+
+def _of_program(
+    facts: SourceFacts, own_ns: I64, positions: AnyArray, lanes: AnyArray, categories: AnyArray
+) -> Bools:
+    """Return which slices are work of the program: not the profiler's, not what only repeats others, and not
+    what may stand for waiting while there is anything else.
+    """
+    trace, index = facts.scope.trace, facts.index
+    nowhere = LaneRole.PROFILER, LaneRole.DERIVED
+    counts: Bools = ~np.isin(lanes, [lane.index for lane in trace.lanes if lane.role in nowhere])
+    counts &= ~np.isin(positions, trace.on_other_clock(facts.source))
+    python = np.array([name in GROUPS["python"] for name in index.categories], np.bool_)[categories]
+    asynchronous = np.isin(lanes, [lane.index for lane in trace.lanes if lane.kind is LaneKind.ASYNC])
+    for aside in (asynchronous, python):
+        if own_ns[counts & ~aside].any():
+            counts &= ~aside
+    return counts
 
 
 @Rule(

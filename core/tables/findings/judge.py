@@ -149,7 +149,8 @@ def _most_of(observation: Observation, claims: Mapping[str, Claim]) -> tuple[str
 
 def listed_by_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return findings as they are listed: what the trace lacks, losses by what they cost together with what
-    they explain, each followed by the latter; headlines, notes.
+    they explain, each followed by the latter; headlines, notes. Headlines come first where all
+    losses are small.
     """
     number = {rule: at for at, rule in enumerate(RULES)}
     present = {finding.rule for finding in findings if finding.kind == "loss"}
@@ -176,9 +177,19 @@ def listed_by_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
     for finding in sorted((one for one in effects.get("", ()) if one.kind == "loss"), key=rank_of_cost):
         add(finding)
-    rest = [finding for finding in findings if finding.kind != "loss"]
-    rest.sort(key=lambda finding: (finding.kind == "note", -finding.claimed_ns, number[finding.rule]))
-    return (*listed, *rest)
+    others = sorted(
+        (finding for finding in findings if finding.kind != "loss"),
+        key=lambda finding: (-finding.claimed_ns, number[finding.rule]),
+    )
+    headlines = [finding for finding in others if finding.kind == "headline"]
+    notes = [finding for finding in others if finding.kind == "note"]
+
+    def matters(loss: Finding) -> bool:
+        share = loss.share + sum(effect.share for effect in effects.get(loss.rule, ()))
+        return is_about_trust(loss) or share >= LEADING_SHARE
+
+    first = (listed, headlines) if any(map(matters, listed)) else (headlines, listed)
+    return (*first[0], *first[1], *notes)
 
 
 def is_about_trust(finding: Finding) -> bool:
@@ -198,6 +209,8 @@ def together(alike: Sequence[Finding]) -> Finding:
 
 TRUST_SHARE: Final = 0.05
 """What the trace lacks is read first where it is so much of the time, or of the calls that start work."""
+LEADING_SHARE: Final = 0.05
+"""What says how the devices were used as a whole is read before losses that all cost a smaller share."""
 FLOOR_SHARE: Final = 0.01
 """A loss that claims a smaller share of the time that was looked at is left out."""
 
