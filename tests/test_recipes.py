@@ -109,6 +109,7 @@ def test_every_recipe_is_followed_here() -> None:
         "Add a log format or a column of a log",
         "Add a form of tables",
         "Add a viewer command",
+        "Add an overlay",
         "Add a dialect",
         "Add a producer",
         "Add from a package of your own",
@@ -207,6 +208,22 @@ def test_a_viewer_command(follow: Callable[[str], Run], tmp_path: Path) -> None:
     assert "Say how many lanes" in run(
         "-c", "from tracelane.tui.commands.table import *; print(commands_table())"
     )
+
+
+UNDERLINED = """
+from tests.tui.test_overlays import styles_of
+
+bare, with_baseline = styles_of(), styles_of(baseline=(30_000, 60_000))
+under = [not a.underline and bool(b.underline) for a, b in zip(bare, with_baseline)]
+print("".join("_" if one else "." for one in under))
+"""
+
+
+@pytest.mark.slow
+def test_an_overlay(follow: Callable[[str], Run]) -> None:
+    """The overlay draws in its cells, and in no others."""
+    printed = follow("Add an overlay")("-c", UNDERLINED).strip()
+    assert printed == "." * 30 + "_" * 30 + "." * 40
 
 
 @pytest.mark.corpus

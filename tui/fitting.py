@@ -9,7 +9,7 @@ from tracelane.core.trace import Trace
 
 from .actions.view import keep_cursor
 from .draw.layout import layout_of
-from .draw.lines import title_cells
+from .draw.line_context import title_cells
 from .draw.opening import with_devices_in_view
 from .draw.overview import has_step_cells
 from .draw.room import Room, Strips, room_of

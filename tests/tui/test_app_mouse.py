@@ -14,7 +14,7 @@ from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.line import lane_key
-from tracelane.tui.draw.lines import title_cells
+from tracelane.tui.draw.line_context import title_cells
 from tracelane.tui.session import RowKey
 
 SIZE = (120, 40)

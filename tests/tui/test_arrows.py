@@ -19,7 +19,8 @@ from tracelane.tui.actions.select import Target, back_from, on_from
 from tracelane.tui.draw.arrows import Weaver, free_cells
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tracelane.tui.draw.layout import Layout
-from tracelane.tui.draw.lines import LineContext, line_segments
+from tracelane.tui.draw.line_context import LineContext
+from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.runs import HATCH, Run

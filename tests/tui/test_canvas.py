@@ -16,21 +16,18 @@ from tracelane.core.index.format import LaneKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
+from tracelane.tui.draw.cells import LineCells
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind, lane_key
-from tracelane.tui.draw.lines import (
-    VALUE_CELLS,
-    LineContext,
-    compact_value,
-    line_segments,
-    title_cells,
-    with_cursor,
-)
+from tracelane.tui.draw.line_context import LineContext, title_cells
+from tracelane.tui.draw.lines import line_segments
+from tracelane.tui.draw.overlays import mark_cursor
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.palette import Look as PaletteLook
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.runs import OVERLAP, RAGGED, WHOLE, InstantRow, SampleRow, SliceRow
+from tracelane.tui.draw.segments import VALUE_CELLS, compact_value
 from tracelane.tui.session import InstantId, RowKey, Session, Viewport
 
 KERNEL = "/tmp/x/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle.mlir"
@@ -231,7 +228,9 @@ def test_the_cursor_covers_no_letter(depth: Depth) -> None:
     style = look.palette.style("kernel", PaletteLook.CHOSEN)
     row = [Segment("a层b  ", style), Segment("░──   ", look.palette.blank)]
     for cell in range(12):
-        drawn = with_cursor(row, cell, look)
+        cells = LineCells(row, look.palette.blank)
+        mark_cursor(cells, cell, look)
+        drawn = cells.segments()
         text = "".join(segment.text for segment in drawn)
         if cell < 4:
             assert text == "a层b  ░──   "
@@ -259,4 +258,4 @@ def test_counters_say_their_extent_and_constant_ones_are_quiet(tmp_path: Path) -
     (varies,) = (text for text in texts if "load" in text)
     (constant,) = (text for text in texts if "limit" in text)
     assert varies.rstrip().endswith("2–7.5")
-    assert set(constant.partition("│")[2].strip()) == {"▁"}
+    assert set(constant.partition("│")[2].strip()) == {UNICODE.filler}

@@ -15,7 +15,8 @@ from tracelane.tui.actions.view import view_of
 from tracelane.tui.draw.glyphs import ASCII
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind, lane_key, process_key
-from tracelane.tui.draw.lines import LineContext, line_segments
+from tracelane.tui.draw.line_context import LineContext
+from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.session import Session

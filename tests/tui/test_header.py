@@ -24,7 +24,8 @@ from tracelane.tui.device_shares import device_shares, rank_notes, state_shares,
 from tracelane.tui.draw.glyphs import ASCII, UNICODE
 from tracelane.tui.draw.header import GAP, DeviceShare, busy_texts, header_of
 from tracelane.tui.draw.layout import Layout
-from tracelane.tui.draw.lines import LineContext, line_segments, title_cells
+from tracelane.tui.draw.line_context import LineContext, title_cells
+from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.verdict import StateShares, bar_line, finding_line, sentences, widths

@@ -26,7 +26,8 @@ from tracelane.tui.device_shares import gaps_of_lanes, states_over_all
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import Line, LineKind, process_key
-from tracelane.tui.draw.lines import LineContext, line_segments, title_cells
+from tracelane.tui.draw.line_context import LineContext, title_cells
+from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.opening import with_devices_in_view
 from tracelane.tui.draw.overview import minimap_lines
 from tracelane.tui.draw.palette import Depth, Look, Palette

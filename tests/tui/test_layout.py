@@ -19,7 +19,8 @@ from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.lane_choice import toggle_fold
 from tracelane.tui.draw.layout import FOLD_LANES, Layout, layout_of
 from tracelane.tui.draw.line import LineKind, alike, lane_key, process_key
-from tracelane.tui.draw.lines import LineContext, line_segments
+from tracelane.tui.draw.line_context import LineContext
+from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.ranks import RANK_PARTS, rank_heads
 from tracelane.tui.draw.rows import RowReader

@@ -16,7 +16,7 @@ from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.draw.glyphs import UNICODE, length_title
-from tracelane.tui.draw.lines import LineContext
+from tracelane.tui.draw.line_context import LineContext
 from tracelane.tui.draw.overview import (
     MANY_STEPS,
     MinimapCells,

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from tracelane.core.export.marks import Mark
 from tracelane.tui.draw.glyphs import ASCII, UNICODE
-from tracelane.tui.draw.lines import LineContext
+from tracelane.tui.draw.line_context import LineContext
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.ruler import (
     Origin,
@@ -49,6 +50,15 @@ def test_a_step_has_its_number_where_its_title_has_no_room() -> None:
     steps = [StepMark("11", 0, 20), StepMark("12", 20, 26), StepMark("warm_up", 26, 32)]
     above, _ = text_of(ruler_lines(session, Origin(0, 0, None), steps, LOOK, 2))
     assert above[16:48] == "┊step 11            ┊12   ┊warm…".ljust(32)
+
+
+@pytest.mark.parametrize("width", range(16, 40))
+def test_wide_letters_take_two_cells(width: int) -> None:
+    """Titles of steps in letters of two cells leave the line as wide as the screen, wherever they are cut."""
+    steps = [StepMark("训练步骤一", 0, 17), StepMark("验证", 17, 64)]
+    look = LOOK._replace(area=width)
+    above, _ = text_of(ruler_lines(Session(Viewport(0, 64, width), 0), Origin(0), steps, look, 2))
+    assert cell_len(above) == look.titles + width and "训" in above
 
 
 @given(

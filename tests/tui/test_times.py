@@ -9,7 +9,7 @@ import pytest
 
 from tracelane.core.base.errors import UsageError
 from tracelane.tui.draw.glyphs import UNICODE
-from tracelane.tui.draw.lines import LineContext
+from tracelane.tui.draw.line_context import LineContext
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.ruler import Origin, ruler_lines
 from tracelane.tui.session import Session, Viewport

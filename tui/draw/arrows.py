@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -16,12 +15,13 @@ from tracelane.core.trace import Row, Trace
 from tracelane.core.trace.arrows import Arrows, arrows_in_view, arrows_of
 
 from ..session import RowKey, Selectable, Session, Viewport
+from .cells import LineCells
 from .glyphs import ascii_text, fit
 from .layout import Layout
 from .line import Line, LineKind
-from .lines import LineContext, framed, line_segments
+from .line_context import LineContext
+from .lines import line_segments
 from .rows import RowReader
-from .segments import repainted
 from .things import thing_by_id
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
@@ -276,34 +276,11 @@ def free_cells(segments: Sequence[Segment], look: LineContext) -> list[bool]:
     return free[look.titles :]
 
 
-def with_arrows(
-    segments: Sequence[Segment], overlay: Overlay, look: LineContext, faint: bool
-) -> list[Segment]:
-    """Return a line's segments with an overlay written over its time area; `faint` but for a selection's."""
-    if not overlay:
-        return list(segments)
-    ink = Style(color=(look.palette.dim if faint else look.palette.accent_plain).color)
-    written = list(segments)
-    for x, text in _strokes(overlay):
-        characters = iter(text)
-
-        def paint(part: Segment, characters: Iterator[str] = characters) -> Segment:
-            own = "".join(islice(characters, part.cell_length))
-            return Segment(own, (part.style or look.palette.blank) + ink)
-
-        written = repainted(written, look.titles + x, look.titles + x + len(text), paint)
-    return written
-
-
-def _strokes(overlay: Overlay) -> Iterable[tuple[int, str]]:
-    """Return the overlay's cells as (first cell, text), neighbours joined."""
-    joined: list[tuple[int, str]] = []
-    for x in sorted(overlay):
-        if joined and joined[-1][0] + len(joined[-1][1]) == x:
-            joined[-1] = joined[-1][0], joined[-1][1] + overlay[x]
-        else:
-            joined.append((x, overlay[x]))
-    return joined
+def draw_arrows(cells: LineCells, overlay: Overlay, ink: Style, look: LineContext) -> None:
+    """Write an overlay into the cells of a whole line, in an ink over what is below."""
+    for x, text in overlay.items():
+        cells.put(look.titles + x, text)
+        cells.add(look.titles + x, look.titles + x + 1, ink)
 
 
 class Weaver:
@@ -318,21 +295,20 @@ class Weaver:
     ) -> list[list[Segment]]:
         """Return the lines with the selection's arrows, and below them all in view where the session asks."""
         thumb = layout.thumb(session.scroll, len(lines))
-        drawn = [
-            framed(line_segments(line, self.reader, session, look), y in thumb, look)
-            for y, line in enumerate(lines)
-        ]
-        layers = [(self.selected(session.selection), False)]
+        drawn = [line_segments(line, self.reader, session, look, y in thumb) for y, line in enumerate(lines)]
+        layers = [(self.selected(session.selection), look.palette.accent_plain)]
         if session.flows:
-            layers.insert(0, (self.in_view(lines, session, look), True))
+            layers.insert(0, (self.in_view(lines, session, look), look.palette.dim))
         if not any(arrows.drawn for arrows, _ in layers):
             return drawn
         free = [free_cells(line, look) for line in drawn]
-        for arrows, faint in layers:
+        cells = [LineCells(line, look.palette.blank) for line in drawn]
+        for arrows, style in layers:
             if arrows.drawn:
                 overlays = arrow_overlays(self.reader.trace, session, layout, lines, free, arrows)
-                drawn = [with_arrows(line, overlay, look, faint) for line, overlay in zip(drawn, overlays)]
-        return drawn
+                for line_cells, overlay in zip(cells, overlays):
+                    draw_arrows(line_cells, overlay, Style(color=style.color), look)
+        return [line_cells.segments() for line_cells in cells]
 
     def selected(self, selection: Selectable | None) -> Arrows:
         if selection != self._of[0]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,90 +18,35 @@ from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
 from ..steps import pair_of
-from .glyphs import DOTS, Glyphs, fit, fit_middle, label_in
+from .cells import LineCells
+from .glyphs import fit, fit_middle, label_in
 from .lane_choice import spanning_frame
 from .line import Line, LineKind
-from .palette import Palette
-from .ranks import RANK_PARTS, RankNotes, is_rank
+from .line_context import LineContext, gutter
+from .overlays import OVERLAYS, DrawnLine
+from .ranks import RANK_PARTS, is_rank
 from .rows import DIMMED, GAP, RowReader, Selected
-from .runs import InstantRow, Run, SampleRow, SliceRow
+from .runs import BusyRow, DrawnRow, InstantRow, Run, SampleRow, SliceRow
 from .segments import (
     SelectedCells,
     busy_segments,
+    compact_value,
     counter_segments,
     mark_segments,
-    repainted,
     slice_segments,
-    with_hits,
 )
 
 SLOWEST = (" slowest", " slow")
 """What stands behind the title of the rank that the others wait for most, as there is room."""
-VALUE_CELLS = 7
-NARROW_TITLE = 16
-WIDE_TITLE = 30
-EXTENT_SHARE = 5
-"""The least and greatest value of a counter take at most one such part of its line."""
 _RANGE = re.compile(r" \S+\.\.\S+")
 
 
-def title_cells(width: int) -> int:
-    """Return how many of `width` cells the lane titles take, their separator included: 16 at 80, up to 30."""
-    if width < 60:
-        return max(4, width // 4)
-    return min(WIDE_TITLE, NARROW_TITLE + max(0, width - 80) * 14 // 120)
-
-
-class LineContext(NamedTuple):
-    """The values that the drawing of every line needs."""
-
-    palette: Palette
-    glyphs: Glyphs
-    titles: int  # cells of the titles, the separator included
-    area: int  # cells of the time area
-    ranks: RankNotes = RankNotes()
-
-
-def gutter(title: str, look: LineContext, style: Style | None = None) -> list[Segment]:
-    """Return what stands left of the time area: a title, dim if in no style of its own, and the separator."""
-    text = fit(title, look.titles - 1, look.glyphs.ellipsis)
-    if not text.strip():
-        return [Segment(text + look.glyphs.separator, look.palette.line)]
-    return [Segment(text, style or look.palette.dim), Segment(look.glyphs.separator, look.palette.line)]
-
-
-def framed(segments: list[Segment], has_thumb: bool, look: LineContext) -> list[Segment]:
-    """Return a line with the scrollbar's thumb for separator, if it is one of the thumb's lines."""
-    if not has_thumb:
-        return segments
-    thumb, separators = Segment(look.glyphs.thumb, look.palette.dim), (look.glyphs.separator, "|")
-    return repainted(
-        segments, look.titles - 1, look.titles, lambda _: thumb, lambda one: one.text[-1:] in separators
-    )
-
-
-def with_extent(segments: list[Segment], row: SampleRow, look: LineContext) -> list[Segment]:
-    """Return the segments of a counter with its least and greatest value at the right edge."""
-    if row.extent is None:
-        return segments
-    text = " " + "–".join(map(compact_value, row.extent))
-    if cell_len(text) > look.area // EXTENT_SHARE:
-        return segments
-    left = look.area - cell_len(text)
-    cut = repainted(segments, left, look.area, lambda _: Segment(""))
-    return [*cut, Segment(text, look.palette.dim)]
-
-
-def with_range(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
-    """Return the segments of a time area with the blank cells in [left, right), the range, shaded."""
-    blank, shade = look.palette.blank, look.palette.in_range
-    return repainted(
-        segments, left, right, lambda part: Segment(part.text, shade), lambda part: part.style is blank
-    )
-
-
-def line_segments(line: Line | None, reader: RowReader, session: Session, look: LineContext) -> list[Segment]:
-    """Return one line of the lane area, exactly titles + area cells."""
+def line_segments(
+    line: Line | None, reader: RowReader, session: Session, look: LineContext, has_thumb: bool = False
+) -> list[Segment]:
+    """Return one line of the lane area, exactly titles + area cells: title, what its row shows, and what lies
+    over that; with the scrollbar's thumb for separator where it has it.
+    """
     palette, glyphs = look.palette, look.glyphs
     if line is None:
         return [Segment(" " * (look.titles + look.area), palette.blank)]
@@ -110,32 +54,53 @@ def line_segments(line: Line | None, reader: RowReader, session: Session, look: 
         return [Segment(glyphs.rule * (look.titles + look.area), palette.line)]
     if line.kind is LineKind.NOTE:
         return _note(line, look)
+    if line.kind is LineKind.PROCESS and not line.folded:
+        return _process(line, look)
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
+    is_focused = line.holds(session.focus)
+    content = _content(line, is_focused, reader, session, view, look)
+    row = content.row, content.depth, content.selected
+    drawn = DrawnLine(line, *row, is_focused, view, session, reader, look)
+    cells = LineCells(content.area, palette.blank)
+    for overlay in OVERLAYS:
+        overlay(cells, drawn)
+    return [*gutter(content.title, look, content.style, has_thumb), *cells.segments()]
+
+
+class _Content(NamedTuple):
+    """What stands in a line: a title, and beside it the time area."""
+
+    title: str
+    style: Style
+    area: list[Segment]
+    row: DrawnRow | None = None
+    depth: int = -1
+    selected: SelectedCells | None = None
+
+
+def _content(
+    line: Line, is_focused: bool, reader: RowReader, session: Session, view: Viewport, look: LineContext
+) -> _Content:
+    palette, glyphs = look.palette, look.glyphs
     if line.kind is LineKind.PROCESS:
-        return _process(line, reader, session, view, look)
+        return _Content(*_folded_title(line, look), *_busy(line, reader, session, view, look))
     if line.kind is LineKind.DELTA and (pair := pair_of(reader.trace)) is not None:
-        return [
-            *gutter("  " + line.title, look),
-            *step_changes(pair.common_steps(session.steps), view, session, look),
-        ]
+        changes = step_changes(pair.common_steps(session.steps), view, session, look)
+        return _Content("  " + line.title, palette.dim, changes)
     if line.kind is LineKind.MISSING and line.process is not None:
         why = fit(" " + safe(line.title), look.area, glyphs.ellipsis)
-        return [*gutter("  " + safe(line.process.title), look), Segment(why, palette.dim)]
+        return _Content("  " + safe(line.process.title), palette.dim, [Segment(why, palette.dim)])
     if line.kind is LineKind.QUIET:
         title = f"  {line.title} {glyphs.folded}"
-        return [*gutter(title, look), *_busy(line, reader, session, view, look)]
+        return _Content(title, palette.dim, *_busy(line, reader, session, view, look))
     if line.kind is LineKind.MORE or line.lane is None:
-        rest = fit(" :expand shows them", look.area, "")
-        lane = line.lane  # of which the rows from the line's depth on are hidden
-        rows = [] if lane is None else [(lane.source, lane.rows.start + line.depth, lane.rows.stop)]
-        hits = reader.hits_in(rows, view)
-        return [*gutter("  " + line.title, look), *with_hits([Segment(rest, palette.hint)], hits)]
+        rest = Segment(fit(" :expand shows them", look.area, ""), palette.hint)
+        return _Content("  " + line.title, palette.dim, [rest])
     if line.kind is LineKind.LANE:
-        focused = line.holds(session.focus)
-        title = _title(line, look, glyphs.folded + " ", focused, "")
-        style = palette.accent if focused else palette.title
-        return [*gutter(title, look, style), *_busy(line, reader, session, view, look)]
-    return _row(line, line.lane, reader, session, view, look)
+        title = _title(line, look, glyphs.folded + " ", is_focused, "")
+        style = palette.accent if is_focused else palette.title
+        return _Content(title, style, *_busy(line, reader, session, view, look))
+    return _row(line, line.lane, is_focused, reader, session, view, look)
 
 
 def step_changes(steps: PairedSteps, view: Viewport, session: Session, look: LineContext) -> list[Segment]:
@@ -144,27 +109,27 @@ def step_changes(steps: PairedSteps, view: Viewport, session: Session, look: Lin
     """
     seen = np.flatnonzero((steps.a[:, 0] < view.end) & (steps.a[:, 1] > view.start))
     order = seen[np.argsort(-np.abs(steps.deltas[seen]), kind="stable")][: look.area]
-    current, texts = steps.at(session.cursor), dict[int, Segment]()
-    free = [True] * look.area
+    current, free = steps.at(session.cursor), [True] * look.area
+    cells = LineCells.empty(look.area, look.palette.blank)
     for at in order.tolist():
         text = f"{safe(steps.title(at))} {format_moment(int(steps.deltas[at]), 3)}"
         left = max(0, min(view.cell(int(steps.a[at, 0])), look.area - cell_len(text)))
-        cells = slice(left, left + cell_len(text) + 1)
-        if len(text) <= look.area and all(free[cells]):
-            free[cells] = [False] * len(free[cells])
-            texts[left] = Segment(text, look.palette.accent if at == current else look.palette.title)
-    segments, end = list[Segment](), 0
-    for left, segment in sorted(texts.items()):
-        segments += [Segment(" " * (left - end), look.palette.blank), segment]
-        end = left + segment.cell_length
-    segments.append(Segment(" " * (look.area - end), look.palette.blank))
-    return [segment for segment in segments if segment.text]
+        own = slice(left, left + cell_len(text) + 1)
+        if len(text) <= look.area and all(free[own]):
+            free[own] = [False] * len(free[own])
+            cells.put(left, text, look.palette.accent if at == current else look.palette.title)
+    return cells.segments()
 
 
 def _row(
-    line: Line, lane: Lane, reader: RowReader, session: Session, view: Viewport, look: LineContext
-) -> list[Segment]:
-    """Return a row of a lane with its title: what is drawn of it, then the range and the cursor over it."""
+    line: Line,
+    lane: Lane,
+    is_focused: bool,
+    reader: RowReader,
+    session: Session,
+    view: Viewport,
+    look: LineContext,
+) -> _Content:
     palette, glyphs = look.palette, look.glyphs
     depth, selected = line.depth, reader.selected(session.selection)
     if line.frames and selected is not None and selected.source == lane.source:
@@ -179,29 +144,18 @@ def _row(
             count = len(line.frames)
             runs = tuple(_of_frames(run, count if run.at == frame else 0, look) for run in row.runs)
             row = row._replace(runs=runs)
-        gap = chosen is not None and chosen.at == GAP
-        area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen, row.has_bars)
-        if line.frames:
-            first, frames = lane.rows.start, line.frames
-            parts = (frames.start, depth), (depth + 1, frames.stop)
-            folded = [(lane.source, first + low, first + high) for low, high in parts]
-            area = with_hits(area, reader.hits_in(folded, view))
-        if gap and chosen is not None:
-            area = with_gap(area, chosen.left, chosen.right, look)
+        of_run = None if chosen is not None and chosen.at == GAP else chosen
+        area = slice_segments(row.runs, look.area, palette, glyphs, of_run, row.has_bars)
     elif isinstance(row, InstantRow):
         area = mark_segments(row.marks, look.area, palette, glyphs, chosen)
     elif isinstance(row, SampleRow):
-        area = with_extent(counter_segments(row, palette, glyphs), row, look)
+        area = counter_segments(row, palette, glyphs)
         value = _value_at(row, session, view)
     else:
         area = busy_segments(row, palette, glyphs)
-    focused = line.holds(session.focus)
-    if session.range is not None:
-        area = with_range(area, *range_cells(view, session.range), look)
-    if focused:
-        area = with_cursor(area, view.cell(session.cursor), look)
-    title = _title(line, look, _indent(line, look), focused, value, row)
-    return [*gutter(title, look, palette.accent if focused else palette.title), *area]
+    title = _title(line, look, _indent(line, look), is_focused, value, row)
+    style = palette.accent if is_focused else palette.title
+    return _Content(title, style, area, row, depth, chosen)
 
 
 def _note(line: Line, look: LineContext) -> list[Segment]:
@@ -225,27 +179,28 @@ def _indent(line: Line, look: LineContext) -> str:
     return f"{look.glyphs.pinned} " if line.pinned and line.depth == 0 else "  "
 
 
-def _process(
-    line: Line, reader: RowReader, session: Session, view: Viewport, look: LineContext
-) -> list[Segment]:
+def _process(line: Line, look: LineContext) -> list[Segment]:
+    """Return the title of an unfolded process, over the whole width."""
     palette, glyphs = look.palette, look.glyphs
-    mark = glyphs.folded if line.folded else glyphs.unfolded
-    title = f"{mark} {safe(line.title)}"
-    if line.folded:
-        if line.process is not None and cell_len(title) >= look.titles:
-            title = f"{mark} {safe(line.process.title)}"  # which one it is matters more than its size
-        title, style = _with_note(title, line, look)
-        room, rank = look.titles - 1, title.partition(" · ")[0]
-        short = fit_middle(title, room, glyphs.ellipsis)
-        if line.process is not None and is_rank(line.process) and rank not in short:
-            short = fit(title, room, glyphs.ellipsis)  # its number before its host's
-        return [*gutter(short, look, style), *_busy(line, reader, session, view, look)]
-    width = look.titles + look.area
+    title, width = f"{glyphs.unfolded} {safe(line.title)}", look.titles + look.area
     text = fit(title, min(width, cell_len(title)), glyphs.ellipsis)
     rest = width - cell_len(text)
     # Without shades the raised background does not show: a rule carries the title over the width.
     rule = " " * rest if palette.shaded else " " + glyphs.rule * (rest - 1)
     return [Segment(text, palette.process), *([Segment(rule, palette.process_rest)] if rest else [])]
+
+
+def _folded_title(line: Line, look: LineContext) -> tuple[str, Style]:
+    """Return the title of a folded process or rank, and its style."""
+    mark, room, ellipsis = look.glyphs.folded, look.titles - 1, look.glyphs.ellipsis
+    title = f"{mark} {safe(line.title)}"
+    if line.process is not None and cell_len(title) >= look.titles:
+        title = f"{mark} {safe(line.process.title)}"  # which one it is matters more than its size
+    title, style = _with_note(title, line, look)
+    short = fit_middle(title, room, ellipsis)
+    if line.process is not None and is_rank(line.process) and title.partition(" · ")[0] not in short:
+        short = fit(title, room, ellipsis)  # its number before its host's
+    return short, style
 
 
 def _with_note(title: str, line: Line, look: LineContext) -> tuple[str, Style]:
@@ -272,21 +227,14 @@ def _with_note(title: str, line: Line, look: LineContext) -> tuple[str, Style]:
 
 def _busy(
     line: Line, reader: RowReader, session: Session, view: Viewport, look: LineContext
-) -> list[Segment]:
+) -> tuple[list[Segment], BusyRow]:
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
     row = reader.busy(members, view, session.clocks, line.part)
     if line.kind is LineKind.QUIET:
         row = row._replace(
             levels=tuple(min(level, 1) for level in row.levels), keys=(DIMMED,) * len(row.keys)
         )
-    area = busy_segments(row, look.palette, look.glyphs)
-    return with_range(area, *range_cells(view, session.range), look) if session.range is not None else area
-
-
-def range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
-    """Return the cells [left, right) that a range takes; what lies outside is cut to one."""
-    left, right = view.cell(range_[0]), view.cell(max(range_[0], range_[1] - 1)) + 1
-    return max(-1, left), min(view.width + 1, right)
+    return busy_segments(row, look.palette, look.glyphs), row
 
 
 def _title(line: Line, look: LineContext, lead: str, focused: bool, value: str, row: object = None) -> str:
@@ -317,18 +265,6 @@ def _value_at(row: SampleRow, session: Session, view: Viewport) -> str:
     return "" if math.isnan(value) else compact_value(value)
 
 
-def compact_value(value: float) -> str:
-    """Return a counter's value in at most VALUE_CELLS, if it is below 10^18."""
-    if not math.isfinite(value):
-        return str(value)
-    size = abs(value)
-    for limit, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if size >= limit:
-            return f"{value / (limit if unit != 'k' else 1e3):.4g}{unit}"
-    texts = (f"{value:.{digits}g}" for digits in (4, 3, 2, 1))
-    return next((text for text in texts if len(text) <= VALUE_CELLS), "0")
-
-
 def _chosen(
     selected: Selected | None, lane: Lane, depth: int, view: Viewport, session: Session
 ) -> SelectedCells | None:
@@ -340,45 +276,3 @@ def _chosen(
     if right <= 0 or left >= view.width:
         return None
     return SelectedCells(selected.index, max(0, left), min(view.width, right))
-
-
-def with_gap(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
-    """Return the segments with the selected gap in [left, right) filled, its cause set off."""
-    empty, why = " " + look.glyphs.shades[1], look.palette.gap_text
-
-    def paint(part: Segment) -> Segment:
-        text = part.text if part.style is why else look.glyphs.range_fill * part.cell_length
-        return Segment(text, look.palette.range_edge)
-
-    return repainted(
-        segments, left, right, paint, lambda part: part.style is why or not part.text.strip(empty)
-    )
-
-
-def with_cursor(segments: Sequence[Segment], cell: int, look: LineContext) -> list[Segment]:
-    """Return the segments with a thin mark in one cell, or the letter there set off; nothing is covered."""
-    glyphs = look.glyphs
-    drawn = {" ", glyphs.filler, *glyphs.shades, *glyphs.bars, *glyphs.lefts}
-    segments_out: list[Segment] = []
-    at = 0
-    for segment in segments:
-        width = segment.cell_length
-        if at <= cell < at + width:
-            before, rest = segment.split_cells(cell - at)
-            under, after = rest.split_cells(1)
-            if before.text + rest.text != segment.text:  # the right half of a wide letter
-                before, rest = segment.split_cells(cell - at - 1)
-                under, after = rest.split_cells(2)
-            elif under.text + after.text != rest.text:  # its left half
-                under, after = rest.split_cells(2)
-            segments_out.extend(part for part in (before,) if part.text)
-            style = under.style or look.palette.blank
-            if under.text in drawn or under.text in DOTS:
-                segments_out.append(Segment(glyphs.single, style + look.palette.cursor_on))
-            else:
-                segments_out.append(Segment(under.text, look.palette.cursor_letter(style)))
-            segments_out.extend(part for part in (after,) if part.text)
-        else:
-            segments_out.append(segment)
-        at += width
-    return segments_out

@@ -18,11 +18,12 @@ from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Session, Viewport
 from ..steps import deviation_levels, step_marks, usual_length
+from .cells import LineCells
 from .glyphs import fit
-from .lines import LineContext, gutter
+from .line_context import LineContext, gutter
+from .overlays import mark_hits
 from .palette import Look
 from .runs import FULL, BusyRow
-from .segments import with_hits
 from .states import DrawnStates, state_row
 
 if TYPE_CHECKING:
@@ -148,7 +149,9 @@ def minimap_lines(
         lines = [overview_line("device" if has_devices else "all", row, *window, look)]
     if hits and hits.count:
         mark = Style(color=look.palette.accent_plain.color, bold=True, underline=True)
-        lines[0] = with_hits(lines[0], hit_cells(hits, overview.edges), mark, look.titles)
+        cells = LineCells(lines[0], look.palette.blank)
+        mark_hits(cells, hit_cells(hits, overview.edges), mark, look.titles)
+        lines[0] = cells.segments()
     return lines
 
 

@@ -20,7 +20,7 @@ from tracelane.core.tables.path.path_walk import KINDS
 from tracelane.core.trace import Trace
 
 from ..session import Session
-from .lines import LineContext, gutter
+from .line_context import LineContext, gutter
 from .runs import HATCH, WHOLE, Run
 from .segments import SelectedCells, slice_segments
 

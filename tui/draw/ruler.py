@@ -18,8 +18,10 @@ from tracelane.core.trace import Trace
 from ..session import Session, Viewport
 from ..steps import StepMark
 from ..times import moment_of, stamps_of, zone_text
+from .cells import LineCells
 from .glyphs import fit_middle, length_title
-from .lines import LineContext, gutter, range_cells
+from .line_context import LineContext, gutter
+from .overlays import range_cells
 from .palette import Look as RunLook
 
 TICK_CELLS = 14
@@ -117,44 +119,11 @@ def wall_text(stamp: int, step: int = 1, zone: str = "") -> str:
     return f"{moment:%H:%M:%S}" + (f".{rest:09d}"[: digits + 1] if digits else "")
 
 
-class _Canvas:
-    """One line of cells with a style each, later ones over earlier ones."""
-
-    def __init__(self, width: int, style: Style) -> None:
-        self.width = width
-        self.text: list[str] = [" "] * width
-        self.styles: list[Style] = [style] * width
-
-    def put(self, cell: int, text: str, style: Style) -> None:
-        """Write narrow text from a cell on, cut at both ends."""
-        for offset, character in enumerate(text):
-            if 0 <= cell + offset < self.width:
-                self.text[cell + offset] = character
-                self.styles[cell + offset] = style
-
-    def paint(self, left: int, right: int, style: Style) -> None:
-        """Change the style of cells, keeping their text."""
-        for cell in range(max(0, left), min(self.width, right)):
-            self.styles[cell] = style
-
-    def line(self, cells: tuple[int, int], ends: str, style: Style) -> None:
-        """Draw a line over cells [left, right): its left end, its filling, its right end."""
-        (left, right), low = cells, max(0, cells[0])
-        self.put(low, ends[1] * (min(self.width, right) - low), style)
-        if left >= 0:
-            self.put(left, ends[0], style)
-        if right <= self.width:
-            self.put(right - 1, ends[2], style)
-
-    def segments(self) -> list[Segment]:
-        """Return the line, one segment per stretch of a style."""
-        segments: list[Segment] = []
-        begin = 0
-        for cell in range(1, self.width + 1):
-            if cell == self.width or self.styles[cell] is not self.styles[begin]:
-                segments.append(Segment("".join(self.text[begin:cell]), self.styles[begin]))
-                begin = cell
-        return segments
+def _draw_line(canvas: LineCells, cells: tuple[int, int], ends: str, style: Style) -> None:
+    """Draw a line over cells [left, right): its left end, its filling, its right end."""
+    left, right = cells
+    text = ends[0] + ends[1] * (right - left - 2) + ends[2] if right - left > 1 else ends[2]
+    canvas.put(left, text, style)
 
 
 def ruler_lines(
@@ -188,7 +157,7 @@ def _ticks(
     view: Viewport, session: Session, origin: Origin, look: LineContext, marks: Sequence[Mark]
 ) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
-    canvas = _Canvas(look.area, palette.ruler)
+    canvas = LineCells.empty(look.area, palette.ruler)
     least = TICK_CELLS
     zero = origin.start
     room = look.area
@@ -267,7 +236,7 @@ def _steps(
     view: Viewport, steps: Sequence[StepMark], session: Session, look: LineContext, measured_from: Mark | None
 ) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
-    canvas = _Canvas(look.area, palette.dim)
+    canvas = LineCells.empty(look.area, palette.dim)
     free, closed = 0, set[int]()
     own = None if session.range is None else _range_line(view, session.range, look)
     if own is not None:
@@ -299,7 +268,7 @@ def _steps(
     if own is not None:
         if cells[1] - cells[0] > 1:
             ends = glyphs.range_left + glyphs.range_fill + glyphs.range_right
-            canvas.line(cells, ends, palette.range_edge)
+            _draw_line(canvas, cells, ends, palette.range_edge)
         canvas.put(at, length, palette.range_edge)
     if distance and cell_len(distance) <= look.area:
         canvas.put(look.area - cell_len(distance), distance, palette.accent_plain)
@@ -316,7 +285,7 @@ def _range_line(
 
 
 def _baseline(
-    canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: LineContext, occupied: tuple[int, int]
+    canvas: LineCells, view: Viewport, baseline: tuple[int, int], look: LineContext, occupied: tuple[int, int]
 ) -> None:
     """Draw the baseline as a double line from end to end, with its length where there is room beside the
     cells that are taken.
@@ -325,7 +294,7 @@ def _baseline(
     low, high = max(0, cells[0]), min(look.area, cells[1])
     if low >= high:
         return
-    canvas.line(cells, look.glyphs.baseline, style)
+    _draw_line(canvas, cells, look.glyphs.baseline, style)
     text = f" baseline {format_ns(baseline[1] - baseline[0])} "
     for at in ((low + high - len(text)) // 2, low + 1, high - 1 - len(text)):
         free = at + len(text) <= occupied[0] or occupied[1] <= at

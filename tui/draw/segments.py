@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby, repeat
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from .cells import LineCells, characters, text_in
 from .glyphs import LEFT_DOTS, NO_DOTS, RIGHT_DOTS, Glyphs, ascii_text, fit, label_in, padded
 from .palette import Look, Palette
 from .runs import (
@@ -45,6 +47,8 @@ ABOUT = "≈"
 """Stands before a share that was estimated from a sample of the slices."""
 COUNT_FROM = 6
 """Runs of fewer cells do not say what slices they stand for."""
+VALUE_CELLS = 7
+"""A counter's value takes at most so many cells."""
 MIN_NAME = 8
 """Characters of a name that are worth more than how much time it takes."""
 
@@ -147,17 +151,11 @@ def _brightness(segments: list[Segment], run: Run, text: str, palette: Palette) 
     if not run.levels:
         segments.append(Segment(text, (fills if text.isspace() else inks)[FULL]))
         return
-    levels = run.levels.translate(palette.step_table)
-    is_narrow = len(text) == len(levels)  # each letter takes one cell
+    levels, in_cells = run.levels.translate(palette.step_table), characters(text)
     for cells in SAME_LEVEL.finditer(levels):
         at, end = cells.span()
-        part = text[at:end] if is_narrow else _cut(text, at, end)
+        part = text_in(in_cells, at, end)
         segments.append(Segment(part, (fills if part.isspace() else inks)[levels[at]]))
-
-
-def _cut(text: str, left: int, right: int) -> str:
-    """Return the cells [left, right) of a text; a wide letter that is cut in two leaves blanks."""
-    return Segment(text).split_cells(left)[1].split_cells(right - left)[0].text
 
 
 def _texture(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs) -> None:
@@ -263,6 +261,18 @@ def compact_count(count: int) -> str:
     return f"{count:.0e}"
 
 
+def compact_value(value: float) -> str:
+    """Return a counter's value in at most VALUE_CELLS, if it is below 10^18."""
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(value)
+    for limit, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if size >= limit:
+            return f"{value / (limit if unit != 'k' else 1e3):.4g}{unit}"
+    texts = (f"{value:.{digits}g}" for digits in (4, 3, 2, 1))
+    return next((text for text in texts if len(text) <= VALUE_CELLS), "0")
+
+
 def _bracketed(run: Run, glyphs: Glyphs) -> str:
     """Return a slice without colours: brackets at the ends that are in view, a filler between."""
     return _bracketed_text(run.right - run.left, run.label, run.flags, glyphs)
@@ -298,7 +308,9 @@ def _chosen_run(
     drawn: list[Segment] = []
     _run(drawn, run, palette, glyphs, has_bars)
     left, right = chosen.left - run.left, chosen.right - run.left
-    segments += repainted(drawn, left, right, lambda part: Segment(glyphs.single * part.cell_length, style))
+    cells = LineCells(drawn, palette.blank)
+    cells.put(left, glyphs.single * (right - left), style)
+    segments += cells.segments()
 
 
 def ascii_segments(segments: list[Segment], glyphs: Glyphs) -> list[Segment]:
@@ -370,61 +382,21 @@ def dots(low: int, high: int, low_before: int, high_before: int) -> str:
 
 def busy_segments(row: BusyRow, palette: Palette, glyphs: Glyphs) -> list[Segment]:
     """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty, and
-    what is in annotations alone is a line.
-
-    Cells with hits are marked, in the colour of marks: a line under a full bar would not be seen. Of an
-    outline all that has work is a line.
+    what is in annotations alone is a line. Of an outline all that has work is a line.
     """
-    marked = HIT_STYLE + Style(color=palette.accent_plain.color)
     if row.is_outline:
         text = "".join(glyphs.filler if level >= 0 else " " for level in row.levels)
-        return with_hits([Segment(text, palette.dim)], row.hits, marked)
+        return [Segment(text, palette.dim)]
     segments: list[Segment] = []
-    hits, hatched = (flags or repeat(False) for flags in (row.hits, row.hatched))
-    for (level, key, hit, waits), cells in groupby(zip(row.levels, row.keys, hits, hatched)):
+    for (level, key, waits), cells in groupby(zip(row.levels, row.keys, row.hatched or repeat(False))):
         count = sum(1 for _ in cells)
         text = glyphs.shades[1] if waits else " " if level < 0 else glyphs.bars[max(1, level)]
         look = Look.FAINT
         if key == "annotation" and level >= 0:
             text, look = glyphs.filler, Look.BRACKET
         style = palette.blank if text == " " else palette.style(key, look)
-        segments.append(Segment(text * count, style + marked if hit else style))
+        segments.append(Segment(text * count, style))
     return segments
-
-
-def repainted(
-    segments: Iterable[Segment],
-    left: int,
-    right: int,
-    paint: Callable[[Segment], Segment],
-    is_painted: Callable[[Segment], bool] = lambda _: True,
-) -> list[Segment]:
-    """Return segments with the cells [left, right) of those that are painted as `paint` returns them."""
-    out: list[Segment] = []
-    at = 0
-    for segment in segments:
-        low, high = max(left - at, 0), min(right - at, segment.cell_length)
-        at += segment.cell_length
-        if low < high and is_painted(segment):
-            before, rest = segment.split_cells(low)
-            under, behind = rest.split_cells(high - low)
-            out.extend((before, paint(under), behind))
-        else:
-            out.append(segment)
-    return [segment for segment in out if segment.text]
-
-
-def with_hits(
-    segments: Iterable[Segment], hits: Sequence[bool], mark: Style = HIT_STYLE, first: int = 0
-) -> list[Segment]:
-    """Return segments with the cells marked in which hits lie, from cell `first` on; `hits` may be empty."""
-    out, at = list(segments), first
-    for is_hit, cells in groupby(hits):
-        end = at + sum(1 for _ in cells)
-        if is_hit:
-            out = repainted(out, at, end, lambda part: Segment(part.text, (part.style or Style()) + mark))
-        at = end
-    return out
 
 
 def levels_of(

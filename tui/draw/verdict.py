@@ -13,7 +13,7 @@ from tracelane.core.base.units import about_ns, format_share
 from tracelane.core.tables.findings.leading import Leading
 
 from .glyphs import Glyphs, fit
-from .lines import LineContext, gutter
+from .line_context import LineContext, gutter
 from .palette import Look, Palette
 from .runs import FULL, LABEL_CELLS
 

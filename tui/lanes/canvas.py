@@ -20,7 +20,8 @@ from ..draw.arrows import Weaver
 from ..draw.glyphs import eighths
 from ..draw.layout import Layout
 from ..draw.line import Line
-from ..draw.lines import LineContext, framed, line_segments
+from ..draw.line_context import LineContext
+from ..draw.lines import line_segments
 from ..draw.ranks import RankNotes
 from ..draw.rows import RowReader
 from ..draw.runs import SliceRow, run_at
@@ -140,8 +141,8 @@ class LaneCanvas(TimeArea, can_focus=True):
             return Strip.blank(width, self.rich_style)
         session, look, weaver = self._session, self._look, self._weaver
         if weaver is None or not (session.flows or weaver.selected(session.selection).drawn):
-            line = line_segments(self._lines[y], self._reader, session, look)
-            return Strip(framed(line, y in self._thumb, look), width)
+            line = line_segments(self._lines[y], self._reader, session, look, y in self._thumb)
+            return Strip(line, width)
         if self._segments is None and self._layout_lines is not None:
             self._segments = weaver.lines(self._lines, self._layout_lines, session, look)
         return Strip(self._segments[y] if self._segments else [], width)

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from tracelane.core.base.colours import DARK_SURFACE, LIGHT_SURFACE, RGB
 
 from ..draw.glyphs import ASCII, Glyphs, glyphs_for
-from ..draw.lines import LineContext, title_cells
+from ..draw.line_context import LineContext, title_cells
 from ..draw.palette import Palette, depth_of, palette_for
 from ..draw.segments import ascii_segments
 

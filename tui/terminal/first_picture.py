@@ -25,7 +25,7 @@ from ..draw.colour import SURFACES, Surface
 from ..draw.glyphs import Glyphs, eighths, glyphs_for
 from ..draw.header import GAP, WARNING, HeaderPiece, header_of
 from ..draw.layout import Layout
-from ..draw.lines import LineContext, title_cells
+from ..draw.line_context import LineContext, title_cells
 from ..draw.overview import minimap_lines
 from ..draw.palette import SYSTEMS, Depth, depth_of, palette_for
 from ..draw.room import Room

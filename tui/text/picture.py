@@ -17,7 +17,7 @@ from ..device_facts import KnownFacts
 from ..draw.arrows import Weaver
 from ..draw.glyphs import Glyphs, fit, glyphs_for
 from ..draw.layout import Layout
-from ..draw.lines import LineContext, gutter, title_cells
+from ..draw.line_context import LineContext, gutter, title_cells
 from ..draw.opening import with_devices_in_view
 from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
