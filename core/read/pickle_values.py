@@ -5,13 +5,15 @@ together. Whatever names a class or a function, calls one, sets a state or refer
 file has no code here at all, and ends the reading; Python's own `pickle` is not used. Opcodes are those of
 Python's `pickletools`, protocols 2 to 5.
 
-What a long list holds is handed on every thousand elements, as the writers append them, and forgotten, so a
-file of gigabytes needs the memory of its marks alone.
+What a long list holds is handed on every thousand elements, as the writers append them, and forgotten. Of
+what a later opcode may refer to by its number four bytes remain, and each different text or tuple once: a
+file of gigabytes needs little more than these.
 """
 
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Protocol
@@ -30,6 +32,10 @@ MAX_VALUES, MAX_BETWEEN = 4 << 20, 64 << 20
 """So many texts, lists and dictionaries, and so many bytes, may come before something is handed on."""
 MAX_MEMO = 128 << 20
 """Values that later opcodes may refer to."""
+MAX_DIFFERENT, MAX_DIFFERENT_BYTES = 8 << 20, 256 << 20
+"""So many of them, once handed on, may differ; and so many bytes their texts may have."""
+FORGOTTEN = object()
+"""What stands for what was handed on: nothing refers to it again."""
 
 _MARK, _STOP, _POP, _POP_MARK, _DUP, _NONE = b"(.01\x32N"
 _PROTO, _FRAME, _MEMOIZE, _TRUE, _FALSE = 0x80, 0x95, 0x94, 0x88, 0x89
@@ -74,7 +80,35 @@ class Receiver(Protocol):
         """Take the next elements of a list that it gave. Raises PickleError."""
 
     def reference(self, value: Any) -> Any:
-        """Return what stands for a list or dictionary that was part of elements, once these were taken."""
+        """Return what stands for a list or dictionary that was part of elements, once these were taken, as a
+        plain value or a tuple; FORGOTTEN for nothing.
+        """
+
+
+class EarlierValues:
+    """What was handed on, by number: a code of four bytes each, and each different value once."""
+
+    def __init__(self) -> None:
+        self.codes = array("I")
+        self.values: list[Any] = [FORGOTTEN]
+        self.size = 0  # bytes of texts
+        self._codes: dict[Any, int] = {}
+
+    def add(self, value: Any) -> None:
+        self.codes.append(0 if value is FORGOTTEN else self._code(value))
+
+    def _code(self, value: Any) -> int:
+        kind = type(value)
+        # Equal numbers of different types are different values, in tuples, too.
+        key = kind, value, tuple(map(type, value)) if isinstance(value, tuple) else None
+        try:
+            code = self._codes.setdefault(key, len(self.values))
+        except TypeError:  # a list that is read still, or a tuple with one
+            code = len(self.values)
+        if code == len(self.values):
+            self.values.append(value)
+            self.size += len(value) if kind is str else 0
+        return code
 
 
 class PickleReader:
@@ -87,8 +121,8 @@ class PickleReader:
         self._at = 0
         self._before = 0  # bytes of the file before `_data`
         self._ended = False
-        self._memo: list[Any] = []
-        self._referenced = 0  # so many values of the memo are what they remain
+        self._memo: list[Any] = []  # what has come since elements were handed on last
+        self._earlier = EarlierValues()  # all before
         self._values = 0
         self._taken_at = 0  # the byte at which elements were handed on last
 
@@ -132,7 +166,9 @@ class PickleReader:
             missing -= len(part)
         self._data = b"".join(parts)
         between = self._before - self._taken_at
-        if between > MAX_BETWEEN or self._values > MAX_VALUES or len(self._memo) > MAX_MEMO:
+        earlier, count = self._earlier, len(self._memo) + len(self._earlier.codes)
+        is_much = len(earlier.values) > MAX_DIFFERENT or earlier.size > MAX_DIFFERENT_BYTES
+        if between > MAX_BETWEEN or self._values > MAX_VALUES or count > MAX_MEMO or is_much:
             raise self._error("holds more at once than a snapshot does")
 
     def _text(self, size: int, begin: int) -> str:
@@ -153,7 +189,8 @@ class PickleReader:
         """Run all opcodes, in one loop: a call for each would take twice as long. `marked` holds the stack
         that is in use, and before it those below each mark.
         """
-        memo = self._memo
+        memo, codes, values_of = self._memo, self._earlier.codes, self._earlier.values
+        first = len(codes)
         stack = marked[-1]
         while True:
             data, at = self._data, self._at
@@ -165,10 +202,12 @@ class PickleReader:
             code = data[at]
             size = 1
             if code == _BINGET:
-                stack.append(memo[data[at + 1]])
+                number = data[at + 1]
+                stack.append(memo[number - first] if number >= first else values_of[codes[number]])
                 size = 2
             elif code == _LONG_BINGET:
-                stack.append(memo[_UINT4(data, at + 1)[0]])
+                number = _UINT4(data, at + 1)[0]
+                stack.append(memo[number - first] if number >= first else values_of[codes[number]])
                 size = 5
             elif code == _MEMOIZE:
                 memo.append(stack[-1])
@@ -212,8 +251,9 @@ class PickleReader:
             elif code in (_BINPUT, _LONG_BINPUT):
                 number = data[at + 1] if code == _BINPUT else _UINT4(data, at + 1)[0]
                 size = 2 if code == _BINPUT else 5
-                if number > len(memo):
-                    raise self._error("skips numbers of what it refers to")
+                number -= first
+                if not 0 <= number <= len(memo):
+                    raise self._error("skips numbers of what it refers to, or gives one twice")
                 memo[number : number + 1] = stack[-1:]
             elif code == _BININT2:
                 stack.append(_UINT2(data, at + 1)[0])
@@ -223,9 +263,11 @@ class PickleReader:
             elif code == _APPENDS:
                 values, stack = marked.pop(), marked[-1]
                 self._append(stack[-1], values)
+                first = len(codes)
             elif code == _APPEND:
                 value = stack.pop()
                 self._append(stack[-1], [value])
+                first = len(codes)
             elif code == _NONE:
                 stack.append(None)
             elif code == _TRUE:
@@ -288,11 +330,10 @@ class PickleReader:
     def _append(self, target: Any, values: list[Any]) -> None:
         if isinstance(target, Elements):
             self._receiver.take(target, values)
-            memo, reference = self._memo, self._receiver.reference
-            for number in range(self._referenced, len(memo)):
-                if type(memo[number]) in (list, dict):
-                    memo[number] = reference(memo[number])
-            self._referenced = len(memo)
+            add, reference = self._earlier.add, self._receiver.reference
+            for value in self._memo:
+                add(reference(value) if type(value) in (list, dict) else value)
+            self._memo.clear()
             self._values = 0
             self._taken_at = self._before + self._at
         elif type(target) is list:

@@ -12,7 +12,6 @@ entry. Segments and blocks, as they were when the snapshot was made, follow the 
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -25,7 +24,6 @@ from .problem import Problem
 from .snapshot_parts import (
     ALLOCATED,
     AWAITING,
-    MAX_NUMBER,
     Block,
     DeviceHistory,
     Segment,
@@ -68,13 +66,19 @@ def snapshot_reader(reader: RawReader, path: str) -> RawReader:
 def _text(reader: RawReader, parts: SnapshotParts, path: str) -> Iterator[bytes]:
     try:
         parts.read(reader)
+        before = b'{"traceEvents":[\n'
+        budget = WrittenBudget(MAX_WRITTEN * reader.offset)
+        for event in _events(parts, budget):
+            yield before + event
+            before = b",\n"
     except PickleError as error:
         raise UnreadableError(f"{path}: {error}") from None
-    before = b'{"traceEvents":[\n'
-    budget = WrittenBudget(MAX_WRITTEN * reader.offset)
-    for event in _events(parts, budget):
-        yield before + event
-        before = b",\n"
+    except OSError as error:
+        raise UnreadableError(
+            f"{path}: its entries cannot be put aside: {error.strerror or error}"
+        ) from error
+    finally:
+        parts.file.close()
     if not parts.is_cut_off:  # else the text is cut off, too, and read as such
         yield (b"\n" if before == b",\n" else before) + b"]}\n"
 
@@ -84,28 +88,15 @@ def _events(parts: SnapshotParts, budget: WrittenBudget) -> Iterator[bytes]:
     segments: dict[int, list[Segment]] = {}
     for segment in parts.segments:
         segments.setdefault(segment.device, []).append(segment)
-    histories = {history.device: history for history in parts.histories if history.action}
-    times = {device: _times(history) for device, history in histories.items()}
-    last = max((column[-1] for column in times.values()), default=0)
+    histories = {history.device: history for history in parts.histories if len(history.rows)}
+    last = max((history.last_ns for history in histories.values()), default=0)
     last = max(last, 1 + sum(len(one.blocks) for one in parts.segments))  # room for what came before
     for device in sorted({*segments, *histories}):
-        history = histories.get(device, DeviceHistory(device))
-        of = history, times.get(device) or array("q"), segments.get(device, [])
-        yield from DeviceEvents(parts, budget, *of).events(last + 1)
+        history = histories.get(device, DeviceHistory(device, parts.file))
+        yield from DeviceEvents(parts, budget, history, segments.get(device, [])).events(last + 1)
     yield from _annotated(parts, last)
     if budget.left < 0:
         parts.passed[f"stacks and words that come to more than {MAX_WRITTEN} times the file"] += 1
-
-
-def _times(history: DeviceHistory) -> array[int]:
-    """Return when the entries are, in ns, each after the one before: those of one µs are 1 ns apart. Where a
-    time is missing, as up to 2.0, entries are 1 µs apart.
-    """
-    times, before = array("q"), -1
-    for time_us in history.time_us:
-        before = max(time_us * 1000, before + 1) if 0 <= time_us < MAX_NUMBER // 2000 else before + 1000
-        times.append(before)
-    return times
 
 
 def _annotated(parts: SnapshotParts, last: int) -> Iterator[bytes]:
@@ -192,14 +183,11 @@ class DeviceEvents:
         parts: SnapshotParts,
         budget: WrittenBudget,
         history: DeviceHistory,
-        times: array[int],
         segments: list[Segment],
     ) -> None:
-        """`times` of the entries, in ns."""
         self._parts = parts
         self._budget = budget
         self._history = history
-        self._times = times
         self._segments = segments
         self._device = history.device
         self._flames: dict[int, StackSlices] = {}
@@ -214,9 +202,10 @@ class DeviceEvents:
         """Return the level before the first entry, given that after the last: none is ever negative."""
         factors = [changes.get(action, 0) for action in self._parts.actions]
         level = least = 0
-        for action, size in zip(self._history.action, self._history.size):
-            level += factors[action] * size
-            least = min(least, level)
+        for block in self._history.rows.blocks():
+            for action, size in zip(block.action, block.size):
+                level += factors[action] * size
+                least = min(least, level)
         before = last - level
         if self._parts.is_cut_off or before + least < 0:
             if not self._parts.is_cut_off:
@@ -230,15 +219,16 @@ class DeviceEvents:
         """Yield them; `end`: the ns at which the snapshot was made."""
         name = b"memory of device %d" % self._device
         yield b'{"ph":"M","name":"process_name","pid":%d,"args":{"name":"%b"}}' % (self._device, name)
-        for title in (*map(_stream_name, sorted(set(self._history.stream))), BEFORE_LANE, SEGMENT_LANE):
+        for title in (*map(_stream_name, sorted(self._history.streams)), BEFORE_LANE, SEGMENT_LANE):
             form = b'{"ph":"M","name":"thread_name",%b,"args":{"name":%b}}'
             yield form % (_lane(self._device, title), encoded(title))
-        yield from self._before(self._times[0] if self._times else end)
+        has_history = bool(len(self._history.rows))
+        yield from self._before(self._history.first_ns if has_history else end)
         yield from self._entries()
         for flame in self._flames.values():
             yield from flame.at(end, 0)
         totals = self._totals(self._in_use, self._reserved)
-        lane = self._stream(self._history.stream[-1] if self._times else 0)
+        lane = self._stream(self._history.last_stream)
         yield self._instant(MEMORY_RECORD, b"cpu_instant_event", lane.lane, end, b'"Bytes":0,%b' % totals)
         yield self._level_at(IN_USE_LANE, end, self._in_use)
         yield from self._map(end)
@@ -262,14 +252,14 @@ class DeviceEvents:
         """Yield an instant for each entry, the slices of their stacks, and what waits or is free as counters;
         the levels go along.
         """
-        history, actions = self._history, self._parts.actions
+        actions = self._parts.actions
         extras = [
             b"".join(b"%b:%b," % (encoded(k), encoded(v)) for k, v in one) for one in self._parts.extras
         ]
         factors = [tuple(c.get(action, 0) for c in (IN_USE, ACTIVE, RESERVED)) for action in actions]
-        columns = history.addr, history.size, history.stream, history.stack, history.extra
         latest: tuple[int, int] | None = None
-        for code, time, addr, size, stream, node, extra in zip(history.action, self._times, *columns):
+        entries = (entry for block in self._history.rows.blocks() for entry in zip(*block))
+        for code, node, extra, addr, size, stream, time in entries:
             of_use, of_active, of_reserved = factors[code]
             self._in_use += of_use * size
             self._active += of_active * size
@@ -301,19 +291,17 @@ class DeviceEvents:
         """Yield records of the blocks in use whose allocation the history does not have, ahead of its first
         entry, 1 ns apart.
         """
+        blocks = [
+            (one.stream, block) for one in self._segments for block in one.blocks if block.state == ALLOCATED
+        ]
+        addresses = {block.address for _, block in blocks}
         live: set[int] = set()
         factors = [IN_USE.get(action, 0) for action in self._parts.actions]
-        for action, addr in zip(self._history.action, self._history.addr):
-            if factors[action] > 0:
-                live.add(addr)
-            elif factors[action] < 0:
-                live.discard(addr)
-        blocks = [
-            (one.stream, block)
-            for one in self._segments
-            for block in one.blocks
-            if block.state == ALLOCATED and block.address not in live
-        ]
+        for part in self._history.rows.blocks():
+            for action, addr in zip(part.action, part.addr):
+                if factors[action] and addr in addresses:
+                    (live.add if factors[action] > 0 else live.discard)(addr)
+        blocks = [(stream, block) for stream, block in blocks if block.address not in live]
         flame = self._flame(BEFORE_LANE)
         for number, (stream, block) in enumerate(blocks):
             time = first - len(blocks) + number

@@ -10,9 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from .entry_rows import AT_HAND, EntryFile, EntryRows
 from .inflate import RawReader
 from .perfetto_values import encoded
-from .pickle_values import CutOffError, Elements, PickleError, PickleReader
+from .pickle_values import FORGOTTEN, CutOffError, Elements, PickleError, PickleReader
 
 PARTS = "segments", "device_traces"
 ALLOCATED, AWAITING, FREE = "allocated", "awaiting free", "free"
@@ -32,13 +33,24 @@ class Lists(Elements):
 
 
 class DeviceHistory(Elements):
-    """The entries of one device, a column for each field."""
+    """The entries of one device."""
 
-    def __init__(self, device: int) -> None:
+    def __init__(self, device: int, file: EntryFile, at_hand: int = AT_HAND) -> None:
         super().__init__()
         self.device = device
-        self.action, self.stack, self.extra = array("i"), array("i"), array("i")
-        self.addr, self.size, self.stream, self.time_us = array("q"), array("q"), array("q"), array("q")
+        self.rows = EntryRows(file, at_hand)
+        self.streams: set[int] = set()
+        self.first_ns, self.last_ns, self.last_stream = 0, -1, 0
+
+    def time_ns(self, time_us: int) -> int:
+        """Return when the next entry is: those of one µs are 1 ns apart. Where a time is missing, as up to
+        2.0, entries are 1 µs apart.
+        """
+        is_known = 0 <= time_us < MAX_NUMBER // 2000
+        self.last_ns = max(time_us * 1000, self.last_ns + 1) if is_known else self.last_ns + 1000
+        if not len(self.rows):
+            self.first_ns = self.last_ns
+        return self.last_ns
 
 
 class Block(NamedTuple):
@@ -89,10 +101,6 @@ class FramePlace(NamedTuple):
     """What stands for a frame that was read."""
 
     frame: int
-
-
-FORGOTTEN = object()
-"""What stands for all else that was read: nothing in a snapshot refers to it again."""
 
 
 @dataclass(eq=False)
@@ -147,8 +155,11 @@ class Stacks:
 class SnapshotParts:
     """Takes the parts of a snapshot from its pickle."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_hand: int = AT_HAND) -> None:
+        """`at_hand`: how many entries of a history are in memory."""
+        self._at_hand = at_hand
         self.stacks = Stacks()
+        self.file = EntryFile()
         self.histories: list[DeviceHistory] = []
         self.segments: list[Segment] = []
         self.annotations: list[Annotation] = []
@@ -176,7 +187,7 @@ class SnapshotParts:
 
     def begins(self, owner: list[Any] | None, key: object) -> Elements | None:
         if isinstance(owner, Lists) and owner.kind == "device_traces":
-            history = DeviceHistory(len(self.histories))
+            history = DeviceHistory(len(self.histories), self.file, self._at_hand)
             self.histories.append(history)
             return history
         if key in (*PARTS, "external_annotations"):
@@ -231,20 +242,22 @@ class SnapshotParts:
 
     def _take_entry(self, history: DeviceHistory, value: dict[str, Any]) -> None:
         action = str(value.get("action", ""))
-        numbers = (
+        addr, size, stream, time_us = (
             _number(value, "device_free" if action == "oom" else "addr"),
             _number(value, "size"),
             _number(value, "stream", least=-MAX_NUMBER),
             _number(value, "time_us", -1, -1),
         )
-        columns = history.addr, history.size, history.stream, history.time_us
-        for column, number in zip(columns, numbers):
-            column.append(number)
-        history.action.append(_code(action[:MAX_LENGTH], self._actions, self.actions))
-        history.stack.append(self._node(value))
         words = ("category", "compile_context", "user_metadata")
         extra = tuple((word, str(value[word])[:MAX_LENGTH]) for word in words if value.get(word))
-        history.extra.append(_code(extra, self._extras, self.extras))
+        code, more = (
+            _code(action[:MAX_LENGTH], self._actions, self.actions),
+            _code(extra, self._extras, self.extras),
+        )
+        node = self._node(value)
+        history.rows.add(code, node, more, addr, size, stream, history.time_ns(time_us))
+        history.streams.add(stream)
+        history.last_stream = stream
 
     def _take_block(self, blocks: Blocks, value: dict[str, Any]) -> None:
         size = _number(value, "size")

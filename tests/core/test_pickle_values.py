@@ -183,6 +183,23 @@ def test_elements_are_handed_on_as_they_come() -> None:
     assert receiver.calls == 4
 
 
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_texts_and_tuples_are_referred_to_again(protocol: int) -> None:
+    """What was handed on and is no list or dictionary comes back by its number, in value and type."""
+    again: list[Any] = ["a", "é" * 300, (1, 2), (True, 2), (1.0, 2), (None, "a"), ()]
+    rows = [{"value": again[number % len(again)], "n": number} for number in range(3500)]
+    receiver = Rows()
+    read(pickle.dumps({"rows": rows}, protocol), receiver)
+    assert repr(receiver.rows) == repr(rows)
+
+
+def test_a_number_given_twice_is_refused() -> None:
+    """What was handed on cannot be given another value afterwards."""
+    data = b"\x80\x02}q\x00(X\x04\x00\x00\x00rowsq\x01]q\x02(K\x01eX\x01\x00\x00\x00aq\x01u."
+    with pytest.raises(PickleError, match="gives one twice"):
+        read(data, Rows())
+
+
 @pytest.mark.parametrize("length", [1, 20, 5000, 20_000])
 def test_of_a_cut_pickle_whole_elements_are_handed_on(length: int) -> None:
     """Where the file ends within a list, the elements that it holds whole are handed on before the error."""

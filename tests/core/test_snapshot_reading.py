@@ -8,6 +8,7 @@ import io
 import json
 import pickle
 import random
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
@@ -27,9 +28,12 @@ from tests.snapshots import (
     training,
 )
 from tracelane.core.base.errors import UnreadableError
+from tracelane.core.read.entry_rows import EntryFile, EntryRows
 from tracelane.core.read.inflate import PlainReader
+from tracelane.core.read.pickle_values import PickleReader
 from tracelane.core.read.problem import Problem
 from tracelane.core.read.snapshot import MAX_WRITTEN, snapshot_reader
+from tracelane.core.read.snapshot_parts import SnapshotParts
 from tracelane.core.read.source import SNAPSHOT, open_source
 from tracelane.core.trace import open_trace
 
@@ -306,6 +310,44 @@ def test_damaged_snapshots_are_read_or_refused(seed: int) -> None:
         else:
             for event in json.loads(text if text.endswith(b"]}\n") else text + b"]}")["traceEvents"]:
                 assert event.get("args", {}).get("Total Allocated", 0) >= 0
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 11])
+def test_entries_put_aside_come_back(count: int) -> None:
+    """All entries of two histories that share a file come back in order, as often as they are asked for."""
+    file = EntryFile()
+    histories = EntryRows(file, at_hand=3), EntryRows(file, at_hand=3)
+    entries = [(n, n + 1, 2, -n, 1 << 62, -7, n * 1000) for n in range(count)]
+    for entry in entries:
+        for one in histories:
+            one.add(*entry)
+    for one in (*histories, histories[0]):
+        assert len(one) == count
+        assert [entry for block in one.blocks() for entry in zip(*block)] == entries
+    file.close()
+
+
+@pytest.mark.slow
+def test_what_is_held_does_not_grow_with_the_entries() -> None:
+    """Of each entry at most 20 bytes remain: of the numbers that its parts have; stacks are held once."""
+
+    def held(size: int) -> int:
+        one = CachingAllocator()
+        stacks = [frames(f"a.py:{number}:f", TRAIN) for number in range(9)]
+        for number in range(size):
+            words = {"addr": number, "compile_context": "".join(("0/", "0"))}
+            one.record("alloc", 1 + number % 7, 0, stacks[number % 9], **words)
+        stream, parts = io.BytesIO(pickled(snapshot_of(one))), SnapshotParts(at_hand=100)
+        tracemalloc.start()
+        try:
+            PickleReader(lambda n: stream.read(min(n, 4096)), parts).value()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+            parts.file.close()
+
+    few, many = 2000, 12_000
+    assert held(many) - held(few) <= 20 * (many - few)
 
 
 @pytest.mark.slow
