@@ -36,6 +36,8 @@ _CUT = re.compile(r"^(.+_\d+)_[a-z0-9_]{0,7}$")
 _SPYRE = re.compile(r"^spyre_kernel_v\d+_(.+?)_[A-Za-z0-9]{16}(?:#\S+)?$")
 _STEP = re.compile(r"#\d+$")
 _FRAME = re.compile(r"^(.*[\\/])?([^\\/()]+\.pyx?\(\d+\): .+)$", re.DOTALL)
+_PYTHON = re.compile(r"(?:^|\.)<(?:locals|lambda|module|(?:list|dict|set)comp|genexpr)>")
+"""What Python's qualified names have: `outer.<locals>.inner`; no template arguments."""
 _CPP = re.compile(r"::|<|^(?:void|auto|std|_Z)\b")
 _RETURN = re.compile(r"^(?:static |inline |__global__ )*(?:void|auto|bool|int|float|double) (?=[\w:(])")
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\{anonymous\}::|<unnamed>::|\(unnamed\)::")
@@ -143,6 +145,8 @@ def _shortened(text: str, detail: int) -> str:
         return _mangled(text) if not detail else text
     if "/" in text and " " not in text.strip() and "::" not in text and "<" not in text:
         return _kernel_of_path(text, keep_suffix=detail > 0) if detail < DETAILS else text
+    if _PYTHON.search(text):
+        return text
     if _CPP.search(text) and ("<" in text or "(" in text) and not text.startswith("<"):
         return _cpp(text, detail)
     if text.endswith(")") and re.match(r"^\w+\(", text):

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.findings_traces import kernel
+from tests.core.findings_traces import kernel, trace_of
 from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
@@ -396,7 +396,7 @@ def test_the_largest_causes_are_those_of_findings(path: Path, corpus_cache: Path
     assert len(as_json(tables, "explain").encode()) <= MAX_QUESTIONS
     rows = list(tables["causes"].rows())
     findings = {row["rule"]: row for row in BY_NAME["findings"].run(scope).main.rows()}
-    roots = [row for row in rows if "." not in row["number"]]
+    roots = [row for row in rows if "." not in row["number"] and row["number"] != "0"]
     assert 0 < len(roots) <= 5
     assert [row["claimed_ns"] for row in roots] == sorted((row["claimed_ns"] for row in roots), reverse=True)
     for row in rows:
@@ -409,3 +409,11 @@ def test_the_largest_causes_are_those_of_findings(path: Path, corpus_cache: Path
     assert [row["rule"] for row in tables["trust"].rows()] == serious
     assert tables.totals["untrusted_ns"] == sum(row["ns"] for row in doctor["untrusted"].rows())
     trace.close()
+
+
+def test_a_headline_is_no_silence(tmp_path: Path) -> None:
+    """A trace of which only a headline is said has it among its causes, with number 0 and in words."""
+    scope = Scope(trace_of([kernel(0, 500, "gemm"), kernel(500, 400, "gemm")], tmp_path))
+    (row,) = analyse_explain(scope)["causes"].rows()
+    assert (row["number"], row["rule"], row["claimed_ns"]) == ("0", "device-bound", 0)
+    assert "is busy in 100.0 %" in row["short"]

@@ -29,6 +29,9 @@ from tracelane.core.tables.selection import Selection, selected_scope
 from tracelane.core.trace import open_trace
 
 TABLE = [
+    ("merge_sort.<locals>.merge (/src/sorts.py:20)", "merge_sort.<locals>.merge (/src/sorts.py:20)"),
+    ("Model.<lambda>", "Model.<lambda>"),
+    ("f.<locals>.<genexpr>", "f.<locals>.<genexpr>"),
     ("/tmp/x/inductor-spyre/sdsc_fused_mm_mul_silu_0_434jgp19/bundle.mlir", "sdsc_fused_mm_mul_silu_0"),
     ("/tmp/x/inductor-spyre/sdsc_fused_bmm_mul_silu_0_", "sdsc_fused_bmm_mul_silu_0"),
     ("/tmp/x/inductor-spyre/sdsc_fused_bmm_1_obv__lbc", "sdsc_fused_bmm_1"),

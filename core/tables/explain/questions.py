@@ -22,6 +22,8 @@ from ..frame.scope import Scope
 from ..frame.table import Table, Tables
 from ..registry import BY_NAME
 
+HEADLINE = "0"
+"""The number of a headline: it costs no time of its own."""
 MAX_CAUSES = 5
 """Causes that are listed; each with what it explains."""
 ROOM = {"causes": 3400, "trust": 1600, "answers": 5000}
@@ -35,6 +37,7 @@ CAUSES = TableSchema(
         Column("number", "number", "text"),
         Column("rule", "rule", "text"),
         Column("caused_by", "caused by", "text", detail=True),
+        Column("short", "what", "text"),
         Column("claimed_ns", "cost", "ns"),
         Column("caused_ns", "by its cause", "ns"),
         Column("share", "of the time", "share"),
@@ -305,11 +308,17 @@ def _sentence(table: Table, row: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _causes(scope: Scope) -> Table:
-    """Return the largest causes, each followed by what it explains."""
-    losses = saved_findings(scope).losses
+    """Return the largest causes, each followed by what it explains, and the headlines: first where one of
+    them is what `findings` say first, else last.
+    """
+    report = saved_findings(scope)
+    losses = report.losses
     roots = [one for one in losses if not one.caused_by]
     largest = sorted(roots, key=lambda one: -one.claimed_ns)[:MAX_CAUSES]
     rows = [row for at, one in enumerate(largest, 1) for row in _with_effects(scope, one, losses, str(at))]
+    heads = [row for one in report.of_kind("headline") for row in _with_effects(scope, one, (), HEADLINE)]
+    leads = report.leading is not None and report.leading.kind == "headline"
+    rows = [*heads, *rows] if leads else [*rows, *heads]
     notes = [
         f"the numbers are those of {_command(scope, 'findings')}",
         f"--question NAME asks more: {', '.join(NAMES)}",
