@@ -72,6 +72,24 @@ def traces(*patterns: str) -> list[Path]:
     return samples + [path for path in files(*patterns) if not path.is_relative_to(SAMPLES)]
 
 
+MAX_TEXT = 8 << 20
+"""Bytes of text; seven files of the corpus have more, and took half of the time of tests that change them."""
+
+
+def short_texts(paths: Iterable[Path]) -> list[Path]:
+    """Return the files whose text is not long: for tests that write and index each anew several times."""
+    return [path for path in paths if _size_of_text(path) <= MAX_TEXT]
+
+
+def _size_of_text(path: Path) -> int:
+    """Return the bytes of a text, which gzip writes at its end."""
+    with path.open("rb") as stream:
+        if stream.read(2) != b"\x1f\x8b":
+            return path.stat().st_size
+        stream.seek(-4, os.SEEK_END)
+        return int.from_bytes(stream.read(4), "little")
+
+
 def absent(*names: File) -> list[str]:
     """Return why a test that reads these cannot run: what is said of each of their folders not there."""
     paths = [file(name) for name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -12,6 +13,10 @@ FILES = frozenset(("read_text", "write_text"))
 """Methods of a path that take the encoding of the locale where none is named; ruff sees some of them."""
 STREAMS = frozenset(("text", "universal_newlines"))
 """Options of a subprocess that do the same for its streams."""
+
+
+NAMED = re.compile("|".join((*FILES, *(rf"\b{name} *=" for name in STREAMS), "tarfile")))
+"""Stands in each file that may do so: others need no parsing."""
 
 
 def _takes_the_locale(call: ast.Call) -> bool:
@@ -36,6 +41,7 @@ def test_every_text_names_its_encoding(room: str) -> None:
     lines = [
         at(path, node.lineno, ast.unparse(node.func))
         for path in files_of(room)
+        if NAMED.search(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call) and _takes_the_locale(node)
     ]

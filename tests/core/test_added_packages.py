@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import in_turn
 from tests.tui.small_file import small_file
 
 MODULE = """
@@ -69,10 +70,11 @@ WAYS = {
     "--help": ("-m", "tracelane", "--help"),
     "doctor": ("-m", "tracelane", "doctor", "small.json", "--index-dir", "index"),
 }
+PATHS = (None, "", ".", os.pathsep, "HERE")
+"""Values of PYTHONPATH; all but the first name the current folder."""
 
 
-@pytest.mark.parametrize("path", [None, "", ".", os.pathsep, "HERE"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "path"), in_turn(WAYS, PATHS, 2))
 @pytest.mark.slow
 def test_nothing_is_found_in_the_current_folder(way: str, path: str | None, tmp_path: Path) -> None:
     """However Python is started in a folder that looks like one of packages, its code is not run."""

@@ -78,12 +78,15 @@ def test_sound_keys_are_what_they_are_in_any_blocks(name: str, layout: str, behi
 def test_a_value_longer_than_a_block_is_sound_at_every_alignment(
     behind: bool, separators: tuple[str, str]
 ) -> None:
-    """A value of megabytes is passed over without a problem wherever the blocks' edges fall in it."""
-    rows = ROWS * (BLOCK_SIZE // 3_000)
-    for shift in range(40):
-        text = around(["x" * shift, rows], behind=behind, indent=None, separators=separators)
-        size = len(json.dumps(["x" * shift, rows], separators=separators))
-        values, problems = read_envelope(text, BLOCK_SIZE)
+    """A value of many blocks is passed over without a problem wherever their edges fall in it; alignments
+    before the events and behind them take turns.
+    """
+    value = json.dumps(["", ROWS * (BLOCK_SIZE // 3_000)], separators=separators)
+    text = around("<here>", behind=behind, indent=None, separators=separators)
+    for shift in range(behind, 40, 2):
+        longer = f'["{"x" * shift}{value[2:]}'
+        size = len(longer)
+        values, problems = read_envelope(text.replace('"<here>"', longer), BLOCK_SIZE)
         assert (values["value"], values["last"]) == (f"({size:,} bytes)", "x")
         assert not problems
 

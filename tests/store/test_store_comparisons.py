@@ -40,6 +40,22 @@ def _ranks(folder: Path, events: list[Event], last: Write) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """Of each program the store and the traces of three ranks that lack nothing."""
+    sides = {}
+    for number, program in enumerate(PROGRAMS):
+        folder = tmp_path_factory.mktemp(f"whole-{number}")
+        traces = _ranks(folder / "whole", PROGRAMS[program], text_of)
+        sides[program] = store_of(traces, folder / "whole.store"), traces
+    return sides
+
+
+def _lacks_the_same(store: Path, traces: Path, index: Path) -> bool:
+    """Tell whether a store says that it lacks what its traces do."""
+    return recorded_of_store(open_store(str(store))) == recorded(Scope(open_trace(traces, index_dir=index)))
+
+
 def _gate(before: Path, now: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     code = main(["diff", str(before), str(now), "--fail-above", "5%"])
     out, err = capsys.readouterr()
@@ -52,21 +68,30 @@ def _gate(before: Path, now: Path, capsys: pytest.CaptureFixture[str]) -> tuple[
     [(name, damage) for name in PROGRAMS for damage in DAMAGES if takes_away(damage, PROGRAMS[name])],
 )
 def test_a_loss_of_a_rank_in_a_store_is_no_gain(
-    program: str, damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    program: str,
+    damage: str,
+    whole: dict[str, tuple[Path, Path]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Each damage of one rank ends with exit code 3 on either side, as for traces, and a store says that it
     lacks the same as its traces do.
     """
-    events, sides = PROGRAMS[program], {}
-    for name, last in (("whole", text_of), ("less", DAMAGES[damage])):
-        traces = _ranks(tmp_path / name, events, last)
-        sides[name] = store_of(traces, tmp_path / f"{name}.store"), traces
-        trace = open_trace(traces, index_dir=tmp_path / "index")
-        assert recorded_of_store(open_store(str(sides[name][0]))) == recorded(Scope(trace))
-    (whole, traces), (less, _) = sides["whole"], sides["less"]
-    for before, now in ((whole, less), (less, whole), (traces, less), (less, traces)):
+    store, traces = whole[program]
+    lacking = _ranks(tmp_path / "less", PROGRAMS[program], DAMAGES[damage])
+    less = store_of(lacking, tmp_path / "less.store")
+    assert _lacks_the_same(less, lacking, tmp_path / "index")
+    for before, now in ((store, less), (less, store), (traces, less), (less, traces)):
         code, text = _gate(before, now, capsys)
         assert code == CANNOT_COMPARE and "cannot be compared" in text and "faster" not in text, text
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_store_that_lacks_nothing_says_so(
+    program: str, whole: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    """What a store of whole traces says to comparisons equals what the traces say."""
+    assert _lacks_the_same(*whole[program], tmp_path)
 
 
 @pytest.mark.slow

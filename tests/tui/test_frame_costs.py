@@ -124,9 +124,9 @@ FIRST_SCREENS = (REAL, RANKS, "demo", "aiu/sample_flex_3062_job_4.json", *MANY_M
 """Traces by what their lanes hold: few colours, folded ranks, long stacks; most modals open in the last."""
 
 
-def first_screens(tried: Collection[str]) -> list[object]:
-    """Return the traces as parameters: those that are not `tried` for later."""
-    there = [path for path in FIRST_SCREENS if path == "demo" or not absent(path)]
+def first_screens(tried: Collection[str], paths: Collection[str] = FIRST_SCREENS) -> list[object]:
+    """Return traces as parameters: those that are not `tried` for later."""
+    there = [path for path in paths if path == "demo" or not absent(path)]
     real = {path for path in there if path != "demo" and is_beside(path)}
     return [
         pytest.param(
@@ -162,7 +162,7 @@ async def test_small_changes_are_small(
     pytest.fail(str(sizes))
 
 
-@pytest.mark.parametrize("path", first_screens(MANY_MODALS))
+@pytest.mark.parametrize("path", first_screens(MANY_MODALS, (RANKS, *MANY_MODALS)))
 async def test_every_modal_is_small(path: str, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever opens a screen over the lanes takes at most 4.5 KB to open it, and as much to close it."""
     monkeypatch.setenv("COLORTERM", "truecolor")
