@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import tracelane
 from tests.events import Event, complete, write_events
 from tests.graph_pairs import (
     HOST,
@@ -198,6 +199,15 @@ def test_replays_have_the_owners_of_their_captured_launches(tmp_path: Path, pair
     assert bool(owners.unjoined) == bool(pair.reason)
     durations = owners.indexes[0].duration(owners.kernels)
     assert sum(one.ns for one in owners.unjoined) == int(durations[~owners.by_capture].sum())
+
+
+def test_an_op_of_a_capture_has_no_event_of_this_trace(tmp_path: Path) -> None:
+    """The view of kernels names the op of each, and no event that launched it: that lies in another file."""
+    path = write_pair(tmp_path, ONE, FULL)
+    with tracelane.open(path, index_dir=tmp_path / "index") as trace:
+        rows = list(trace.sql("select op, op_id from kernels order by ts", engine="sqlite").rows())
+    assert [row["op"] for row in rows] == ALL
+    assert {row["op_id"] for row in rows} == {None}
 
 
 def test_graphs_of_a_step_are_those_of_the_capture_in_order(tmp_path: Path) -> None:

@@ -205,6 +205,13 @@ def test_all_that_is_lost_collapses_into_one_kernel(tmp_path: Path) -> None:
     assert periods(opened(sound, [*program(50, [40, 41, 42]), *nccl])) == []
 
 
+def test_work_lost_before_a_long_kernel_makes_none(tmp_path: Path) -> None:
+    """What was lost has to be launched while the kernel runs: it is not long for what is missing before."""
+    long = kernel(99, 2560, 2000, name="ncclDevKernel_AllReduce") | {"tid": 9}
+    times = periods(opened(tmp_path, [*program(50, range(1, 20)), long]))
+    assert [trouble for trouble, *_ in times] == ["lost"]
+
+
 def mark(ts: float) -> Event:
     return event("i", ts, "Record Window End", pid="", tid="", s="g")
 

@@ -245,6 +245,21 @@ def test_a_count_that_is_none_is_damage(folder: Path) -> None:
     assert now.code == 0 and "rebuilt" in now.out + now.err
 
 
+@pytest.mark.parametrize(
+    "change", [{"kind": 1}, {"message": None}, {"count": "1"}, {"offset": "5"}], ids=lambda one: str(*one)
+)
+def test_a_problem_that_is_none_is_damage(change: dict[str, object], folder: Path) -> None:
+    """A crafted index whose problems are not of their types is rebuilt; one that has them is not."""
+    path = index_folder(folder / "index")
+    sound = {"kind": "repaired", "message": "a value", "count": 1, "offset": None}
+    for problem, is_rebuilt in ((sound, False), (sound | change, True)):
+        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        (path / MANIFEST).write_text(json.dumps(manifest | {"problems": [problem]}), encoding="utf-8")
+        sealed_again(path)
+        now = answer(PICTURE, folder)
+        assert now.code == 0 and ("rebuilt" in now.out + now.err) == is_rebuilt, problem
+
+
 @pytest.mark.parametrize("names", [("oversized",), ("counts",), ("flows", "ac2g", "paired")], ids=".".join)
 def test_a_count_that_is_missing_is_damage(names: tuple[str, ...], folder: Path) -> None:
     """A crafted index whose report lacks a number is rebuilt, whichever command would have read it."""

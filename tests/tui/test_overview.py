@@ -159,6 +159,25 @@ async def test_keys_choose_a_row_and_go_there(trace: Trace) -> None:
         assert view.start <= 2_000_000 and view.end >= 3_800_000
 
 
+async def test_a_row_that_a_resize_took_is_chosen_no_more(trace: Trace) -> None:
+    """On a screen that became too low for the chosen row, keys choose among those that are left."""
+    low = (SIZE[0], 16)
+    async with open_viewer(trace, low) as (app, pilot):
+        pane = app.main.query_one(DetailsPane)
+        left = len(pane.rows)
+        await pilot.resize_terminal(*SIZE)
+        await wait_until_idle(app, pilot)
+        assert 0 < left < len(pane.rows)
+        await press_keys(app, pilot, "tab", *["down"] * left)
+        await pilot.resize_terminal(*low)
+        await wait_until_idle(app, pilot)
+        assert len(pane.rows) == left
+        await press_keys(app, pilot, "right", "left", "enter")
+        assert app.session.selection is None
+        await press_keys(app, pilot, "up", "enter")
+        assert app.session.cursor != 0
+
+
 async def test_the_mouse_does_the_same(trace: Trace) -> None:
     """A row says over which the mouse is in full what it says in short, and a click goes where Enter goes."""
     async with open_viewer(trace, SIZE) as (app, pilot):
