@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import thinned
 from tests.events import Event, complete, counter, flow, metadata, write_events
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.progress import no_progress
@@ -68,7 +67,7 @@ def trace_of_shape(folder: Path, name: str, count: int) -> Trace:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "count"), thinned(CASES, 3))
+@pytest.mark.parametrize(("name", "count"), CASES)
 def test_every_table_is_made(name: str, count: int, tmp_path: Path) -> None:
     """Each analysis answers, or says in one line why not, in the whole trace, at its begin and in no time."""
     trace = trace_of_shape(tmp_path, name, count)
@@ -84,7 +83,7 @@ def test_every_table_is_made(name: str, count: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "count"), thinned(CASES, 2))
+@pytest.mark.parametrize(("name", "count"), CASES)
 def test_every_export_is_written(name: str, count: int, tmp_path: Path) -> None:
     """Each form is written, or refused in one line."""
     trace = trace_of_shape(tmp_path, name, count)

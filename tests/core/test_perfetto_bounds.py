@@ -9,7 +9,6 @@ from io import BytesIO
 
 import pytest
 
-from tests.corpus import thinned
 from tests.linear import assert_linear
 from tests.packets import (
     BEGIN,
@@ -57,7 +56,7 @@ def test_random_packets_become_json(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(SHAPES, 2))
+@pytest.mark.parametrize("name", SHAPES)
 def test_packets_take_linear_time_and_space(name: str) -> None:
     """Four times as much of whatever packets are full of takes about four times as long, and no more JSON
     than the file's size allows.

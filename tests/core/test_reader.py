@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from tests.batches import parts_of_batches
-from tests.corpus import thinned
 from tests.waiting import running_threads, wait_until
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
@@ -212,7 +211,7 @@ SWALLOWING = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "decoder"), thinned(product(SWALLOWING, [("native", 3), ("python", 3), ("native", 1)]), 4)
+    ("name", "decoder"), product(SWALLOWING, [("native", 3), ("python", 3), ("native", 1)])
 )
 def test_packed_text_is_kept_until_nobody_reads_it(
     tmp_path: Path, name: str, decoder: tuple[str, int]

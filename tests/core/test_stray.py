@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.core.part_rows import whole
+from tests.corpus import in_turn
 from tests.reading import index_contents, read_parts, read_text
 from tracelane.core.index.file_facts import FileFacts, file_facts
 from tracelane.core.read.reader import ReadOptions
@@ -60,8 +61,7 @@ def sound(number: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("spot", SPOTS)
+@pytest.mark.parametrize(("spot", "layout"), in_turn(SPOTS, LAYOUTS, 2))
 def test_a_bad_value_costs_itself_alone(spot: str, layout: str, tmp_path: Path) -> None:
     """Each form in each spot: all events are read, all other fields kept, the event counts as repaired, and
     both readers make the same index of all forms.

@@ -14,7 +14,6 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tests.corpus import LATER
 from tests.tui.driver import open_viewer, running, screen_text, wait_until_idle
 from tracelane.core.trace import Trace
 from tracelane.tui.panels.panel import GROUPS
@@ -24,7 +23,6 @@ ROOM = Path(__file__).resolve().parents[2] / "tui"
 RESIZE_HANDLERS = {"on_resize", "_on_resize", "on_show", "_on_show"}
 RESIZED_BY_TERMINAL = {"App", "Screen"}
 """Whose resizing is told by the terminal, not by a layout."""
-ONE_OF_A_KIND = {"details", "findings", "table", "tree"}
 
 
 def classes(*words: str) -> list[tuple[str, ast.ClassDef]]:
@@ -93,15 +91,7 @@ async def test_a_widget_is_fitted_to_its_size(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=() if name in ONE_OF_A_KIND else pytest.mark.slow if number % 4 == 0 else LATER
-        )
-        for number, name in enumerate((*(name for group in GROUPS for name, _ in group.panels), "help"))
-    ],
-)
+@pytest.mark.parametrize("name", [*(name for group in GROUPS for name, _ in group.panels), "help"])
 async def test_the_screen_is_as_after_a_resize(
     name: str, trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

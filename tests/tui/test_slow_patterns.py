@@ -62,7 +62,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", thinned(COMMANDS, 6), ids=" ".join)
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_command_says_so(
     command: list[str],
     path: Path,
