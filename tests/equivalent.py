@@ -23,6 +23,12 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("is_far = ", "2"): "it matters where a gap of 5 to 9 ns is 4 % of the time looked at",
         ("rest = int(np.delete(length, long)", "1"): "there are always other gaps",
     },
+    "core/tables/findings/host.py": {
+        (
+            "if not len(rows) or not len(gaps)",
+            "not len(rows) and (not len(gaps))",
+        ): "no wait ends in a gap then",
+    },
     "core/read/chunks.py": {
         ("limit = max(cell", "1"): "a chunk has more than one byte",
     },

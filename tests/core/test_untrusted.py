@@ -24,10 +24,12 @@ from tracelane.core.tables.device.untrusted import (
     untrusted,
     untrusted_time,
 )
+from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.frame_columns import timed_work
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.frame.work_device import GAP_CLASSES
+from tracelane.core.tables.peers.skew import RankPart
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.text.summary import trace_info
@@ -203,6 +205,15 @@ def test_all_that_is_lost_collapses_into_one_kernel(tmp_path: Path) -> None:
     sound.mkdir()
     nccl = [kernel(99, 60, 4900, name="ncclDevKernel_AllReduce") | {"tid": 9}]
     assert periods(opened(sound, [*program(50, [40, 41, 42]), *nccl])) == []
+
+
+def test_rules_see_no_work_of_lost_time(tmp_path: Path) -> None:
+    """What begins in such a time, in the first of a trace too, is no work for findings."""
+    sound = [one for one in program(50, range(11, 50)) if one.get("args", {}).get("correlation") != 11]
+    trace = opened(tmp_path, [*sound, call(11, 1010, tid=HOST), kernel(11, 1060, 4000)])
+    assert periods(trace)[0][:3] == ("collapsed", "GPU 0", 1060)
+    facts = SourceFacts(RankPart(Scope(trace, source=0)))
+    assert sorted(facts.work.start.tolist()) == [100_000 * number + 60_000 for number in range(10)]
 
 
 def test_work_lost_before_a_long_kernel_makes_none(tmp_path: Path) -> None:
