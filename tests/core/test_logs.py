@@ -16,7 +16,7 @@ from tests.corpus import CORPUS, for_files, needs
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.logs.header import ColumnKind, known_column
 from tracelane.core.logs.log import TelemetryLog, open_log
-from tracelane.core.logs.stamps import NO_TIME, StampKind, parse_stamps
+from tracelane.core.logs.stamps import NO_TIME, StampKind, parse_stamps, sampling_interval
 from tracelane.core.logs.telemetry_tables import describe
 
 FOLDER = CORPUS / "aiu_smi"
@@ -497,6 +497,15 @@ def test_no_other_day_is_read(year: int) -> None:
     assert [stamp == NO_TIME for stamp in parse_stamps([text.encode() for text in clock]).ns.tolist()] == [
         False, True, True, True,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "interval_ms"), [((4,), 250), ((2, 10), 2000 / 12), ((2, 10, 3), 100), ((1, 10, 10, 1), 100)]
+)
+def test_seconds_that_may_be_cut_are_not_counted(rows: tuple[int, ...], interval_ms: float) -> None:
+    """The first and the last second of a log hold fewer rows; they count where there are no others."""
+    seconds = np.repeat(np.arange(len(rows)) * 1_000 * MS, rows)
+    assert sampling_interval(seconds, whole_seconds=True) == pytest.approx(interval_ms * MS, rel=1e-6)
 
 
 def test_whole_seconds_since_1970_are_spread(tmp_path: Path) -> None:

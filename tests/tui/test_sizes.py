@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
-from tests.tui.driver import open_viewer, running, screen_text, wait_until_idle
+from tests.events import complete, open_events
+from tests.tui.driver import open_viewer, press_keys, running, screen_text, wait_until_idle
 from tracelane.core.trace import Trace
+from tracelane.tui.actions.view import in_view
+from tracelane.tui.app import TracelaneApp
 from tracelane.tui.panels.panel import GROUPS
 from tracelane.tui.terminal.pacing import PacedApp
 
@@ -88,6 +92,33 @@ async def test_a_widget_is_fitted_to_its_size(
             await pilot.resize_terminal(*size)
             await wait_until_idle(app, pilot)
             assert fitted and fitted[-1] == widget.outer_size and widget.outer_size.width == size[0]
+
+
+def is_in_sight(app: TracelaneApp) -> bool:
+    """Tell whether the row that the keys are on is in the lanes that are shown."""
+    store = app.drawing.store
+    return in_view(app.session, store.layout_now, store.now.lane_lines) == app.session
+
+
+@pytest.mark.parametrize("back", [0, 14])
+async def test_the_row_in_sight_stays_in_sight(back: int, tmp_path: Path) -> None:
+    """A lower screen shows the row that the keys are on, wherever it was; one that was scrolled out of sight
+    does not come back.
+    """
+    trace = open_events(tmp_path, [complete(10, 5, "n", pid=number) for number in range(60)])
+    async with open_viewer(trace, (80, 50)) as (app, pilot):
+        await press_keys(app, pilot, *["down"] * 50, *["up"] * back)
+        assert is_in_sight(app)
+        await pilot.resize_terminal(80, 24)
+        await wait_until_idle(app, pilot)
+        assert is_in_sight(app) and app.session.scroll > 0
+        store = app.drawing.store
+        store.dispatch(replace(store.now, session=replace(app.session, scroll=0)))
+        await wait_until_idle(app, pilot)
+        assert not is_in_sight(app)
+        await pilot.resize_terminal(80, 20)
+        await wait_until_idle(app, pilot)
+        assert app.session.scroll == 0
 
 
 @pytest.mark.slow
