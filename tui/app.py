@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
-from textual import events, on
+from textual import events
 from textual.binding import BindingType
 from textual.filter import LineFilter
-from textual.message import Message
 from textual.screen import Screen
 
 from tracelane.core.base.errors import DamagedIndexError
@@ -39,25 +38,15 @@ from .controllers.tables import TableController
 from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.header import HeaderPiece
 from .keys import unbound_message
-from .lanes import messages
 from .lanes.look import AsciiFilter, glyphs
-from .lanes.strips import PathStrip, Verdict
-from .panels.overview import DetailsPane
-from .panels.panel import Panel
-from .panels.tree import TreePane
 from .screens.main import ASKING, MainScreen
 from .session import Session
 from .session_store import SessionStore, SourceState, ViewerState
 from .stage import Controller, Stage
-from .terminal.driver import TerminalDriver
 from .terminal.memory import MemoryTrimmer
 from .text.overview import FactBlock
 from .themes import THEMES
 from .view_state import PendingFiles, Prepared
-from .widgets.bars import MessageLine
-from .widgets.prompt import Prompt
-from .widgets.table import VirtualTable
-from .widgets.text_pane import TextPane
 
 ASCII = AsciiFilter()
 
@@ -106,6 +95,8 @@ class TracelaneApp(Stage):
             self.handlers.update(controller.commands())
             self.verbs.update(controller.verbs())
             self.fillers.update(controller.fillers())
+            for heard, hearer in controller.hearers().items():
+                self.hearers.setdefault(heard, []).append(hearer)
         store.follow(self._state_changed)
         if isinstance(source, PendingFiles):
             from .controllers.gathering import GatheringController  # a trace that is there needs none of it
@@ -208,73 +199,6 @@ class TracelaneApp(Stage):
 
     def watch_theme(self, theme_name: str) -> None:
         self.drawing.draw_theme()
-
-    # -- messages of widgets ------------------------------------------------------------------------------
-
-    @on(MainScreen.Composed)
-    @on(MainScreen.Focused)
-    @on(MainScreen.Relaid)
-    @on(MessageLine.Grown)
-    @on(messages.TimelineMessage)
-    @on(Prompt.Left)
-    @on(Prompt.Typed)
-    @on(Prompt.Answered)
-    @on(Verdict.Pressed)
-    @on(PathStrip.Pressed)
-    @on(DetailsPane.RowChosen)
-    @on(DetailsPane.RowHovered)
-    @on(VirtualTable.RowChosen)
-    @on(TreePane.SandwichAsked)
-    @on(TreePane.CallChosen)
-    @on(Panel.PaneAdded)
-    @on(TextPane.Resized)
-    @on(TerminalDriver.Ended)
-    def _widget_said(self, message: Message) -> None:
-        """Hand what a widget says to whom it concerns."""
-        match message:
-            case MainScreen.Composed():
-                self.drawing.fill()
-            case MainScreen.Focused():
-                self.drawing.fill_footer()
-            case MainScreen.Relaid() | MessageLine.Grown():
-                self.drawing.share_room()
-            case messages.TimeAreaResized():
-                self.drawing.resize_time_area(message)
-            case messages.TimelineMessage():
-                self.mouse.answer(message)
-            case Prompt.Left():
-                self.searching.give_up()
-                self.prompts.left()
-                self.main.query_one(Prompt).pass_on()
-            case Prompt.Typed(purpose="search"):
-                self.searching.typed(message.text)
-            case Prompt.Answered():
-                self.prompts.answered(message)
-                self.main.query_one(Prompt).pass_on()
-            case Verdict.Pressed():
-                self.findings.show_first()
-            case DetailsPane.RowChosen():
-                self.overviews.chosen(message)
-            case DetailsPane.RowHovered():
-                self.hover(message.text)
-            case PathStrip.Pressed():
-                self.paths.go_to(message.at)
-            case VirtualTable.RowChosen(is_current=True) if message.table.id == "problems":
-                self.panels.read_report_row_chosen(message)
-            case VirtualTable.RowChosen(is_current=True) if message.table.id == "findings-rows":
-                self.findings.chosen(message)
-            case VirtualTable.RowChosen(is_current=True):
-                self.tables.row_chosen(message)
-            case TreePane.SandwichAsked():
-                self.tables.sandwich_asked(message)
-            case TreePane.CallChosen():
-                self.tables.call_chosen(message)
-            case Panel.PaneAdded():
-                self.panels.fill_new()
-            case TextPane.Resized():
-                self.panels.panel_soon()
-            case TerminalDriver.Ended():
-                self.marking.end(message)
 
     # -- commands -----------------------------------------------------------------------------------------
 

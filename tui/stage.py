@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from rich.text import Text
+from textual import on
 from textual.app import ScreenStackError
 from textual.reactive import var
 from textual.screen import Screen
@@ -32,6 +33,7 @@ from .session_store import SessionStore
 from .terminal.boundary import BoundedApp
 from .terminal.pacing import PacedApp
 from .text.overview import FactBlock
+from .widget_message import WidgetMessage
 from .widgets.bars import MessageLine
 from .widgets.table import ColumnView
 
@@ -163,6 +165,8 @@ class Stage(PacedApp):
         """What carries out each command that is typed with an argument."""
         self.fillers: dict[str, Callable[[], object]] = {}
         """What fills each panel."""
+        self.hearers: dict[Heard, list[Callable[[WidgetMessage], object]]] = {}
+        """What hears messages of widgets, one after the other."""
         self.opening: Opening | None = None
         """What shows the files while they are read, None once all are."""
         self.is_filled = False
@@ -316,6 +320,18 @@ class Stage(PacedApp):
         except Exception as error:
             self.report_error(error)
 
+    @on(WidgetMessage)
+    def hear(self, message: WidgetMessage) -> None:
+        """Hand what a widget says to whom it concerns."""
+        if message.is_current:
+            for hearer in self.hearers_of(type(message), message.about):
+                hearer(message)
+
+    def hearers_of(self, kind: type, about: str = "") -> Sequence[Callable[[WidgetMessage], object]]:
+        """Return what hears messages of a class about something; what is closest to that."""
+        keys = ((base, topic) for base in kind.__mro__ for topic in (about, ""))
+        return next((self.hearers[key] for key in keys if key in self.hearers), ())
+
     # -- what only the whole App can do: it knows the controllers -------------------------------------------
 
     def header_notes(self) -> list[HeaderPiece]:
@@ -357,6 +373,8 @@ class Stage(PacedApp):
                 self.say(text)
 
 
+Heard: TypeAlias = tuple[type[WidgetMessage], str]
+"""A class of messages, and what they are about; empty: anything else."""
 Commands: TypeAlias = Mapping[str, Callable[..., object]]
 """What carries out each of some commands, by their ids, or fills each of some panels."""
 
@@ -383,6 +401,18 @@ def fills(panel: str) -> Callable[[M], M]:
     return noted
 
 
+def hears(message: type[WidgetMessage], about: str = "") -> Callable[[M], M]:
+    """Have a method hear what widgets say by a class of messages, or of those about one thing alone; the more
+    exact one hears it.
+    """
+
+    def noted(method: M) -> M:
+        method.__dict__.setdefault("heard", {})[message, about] = ()
+        return method
+
+    return noted
+
+
 class Controller:
     """Carries out the commands of one concern."""
 
@@ -402,9 +432,13 @@ class Controller:
         """Return what fills each of its panels, by their names."""
         return self._noted("filled")
 
-    def _noted(self, how: str) -> dict[str, Callable[..., object]]:
+    def hearers(self) -> Mapping[Heard, Callable[..., object]]:
+        """Return what hears each of some messages."""
+        return self._noted("heard")
+
+    def _noted(self, how: str) -> dict[Any, Callable[..., object]]:
         return {
-            command_id: partial(getattr(self, name), *arguments)
+            key: partial(getattr(self, name), *arguments)
             for name, method in vars(type(self)).items()
-            for command_id, arguments in getattr(method, how, {}).items()
+            for key, arguments in getattr(method, how, {}).items()
         }

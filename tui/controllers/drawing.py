@@ -35,9 +35,10 @@ from ..lanes.strips import Minimap, PathStrip, Ruler, Verdict
 from ..panels.panel import Panel
 from ..screens.main import MainScreen
 from ..session import Session
-from ..stage import Controller, Stage
+from ..stage import Controller, Stage, hears
 from ..steps import pair_of, step_marks
-from ..widgets.bars import Bar, Footer
+from ..widget_message import WidgetMessage
+from ..widgets.bars import Bar, Footer, MessageLine
 from .overview import OverviewController
 from .panels import PanelController
 
@@ -103,6 +104,19 @@ class DrawingController(Controller):
         self.app.search_again()
         if self.store.is_ready:
             self.app.trace_ready()
+
+    @hears(MainScreen.Composed)
+    def _have_screen(self, _: MainScreen.Composed) -> None:
+        self.fill()
+
+    @hears(MainScreen.Focused)
+    def _focus_moved(self, _: MainScreen.Focused) -> None:
+        self.fill_footer()
+
+    @hears(MainScreen.Relaid)
+    @hears(MessageLine.Grown)
+    def _room_changed(self, _: WidgetMessage) -> None:
+        self.share_room()
 
     def _dim_tabs(self) -> None:
         """Dim the tabs of panels that would be empty, as far as that is known without counting anything."""
@@ -296,6 +310,7 @@ class DrawingController(Controller):
         else:  # where it was: in the lanes, or in the panel, which may be another one by now
             main.set_focus(self._focused_before if isinstance(self._focused_before, LaneCanvas) else panel)
 
+    @hears(TimeAreaResized)
     def resize_time_area(self, message: TimeAreaResized) -> None:
         """Keep the place on screen when the lane area changes its size."""
         if not self.app.composed:

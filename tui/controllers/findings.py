@@ -21,7 +21,7 @@ from ..lanes.strips import Verdict
 from ..panels.findings import FindingsPane
 from ..panels.findings import banner as banner_text
 from ..session import Session, Viewport
-from ..stage import Controller, Recent, Stage, does, fills
+from ..stage import Controller, Recent, Stage, does, fills, hears
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
 from .panels import PanelController
@@ -85,7 +85,8 @@ class FindingsController(Controller):
         if findings is not None and finding in findings.findings and finding.evidence:
             self._show_next(findings, findings.findings.index(finding))
 
-    def show_first(self) -> None:
+    @hears(Verdict.Pressed)
+    def show_first(self, _: Verdict.Pressed | None = None) -> None:
         """Show the first finding's first place, its next if that is shown."""
         findings = self._by_range.get(self._whole)
         if findings is None or self._first is None or not self._first.evidence:
@@ -182,6 +183,7 @@ class FindingsController(Controller):
         text = banner_text(findings, pane.text_width, height - 2, key)
         return hint if text is None else Text.assemble(hint, "\n\n", text)
 
+    @hears(VirtualTable.RowChosen, "findings-rows")
     def chosen(self, message: VirtualTable.RowChosen) -> None:
         """Go to a finding's evidence; again: to its next."""
         findings = self.app.main.query_one(FindingsPane).findings

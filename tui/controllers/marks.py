@@ -12,7 +12,7 @@ from tracelane.core.export.marks import Mark, read_marks, read_named_marks, shel
 from ..actions import ranges
 from ..actions.scene import Refusal
 from ..command_line import file_named
-from ..stage import Controller, Stage, does
+from ..stage import Controller, Stage, does, hears
 from ..terminal.driver import TerminalDriver
 from ..times import stamps_of
 from ..view_state import session_json
@@ -109,6 +109,7 @@ class MarkController(Controller):
 
     # -- the view -------------------------------------------------------------------------------------------
 
+    @hears(TerminalDriver.Ended)
     def end(self, message: TerminalDriver.Ended) -> None:
         self.save_view()
         self.app.exit(return_code=message.code)

@@ -16,7 +16,7 @@ from ..draw.things import gap_thing_at, row_of, thing_in
 from ..lanes import messages
 from ..lanes.canvas import LaneCanvas
 from ..session import Session
-from ..stage import Controller, Stage, does
+from ..stage import Controller, Stage, does, hears
 from .counters import QueryController
 from .panels import PanelController
 from .searching import SearchController
@@ -123,6 +123,7 @@ class NavigationController(Controller):
 
 
 class MouseController(Controller):
+    @hears(messages.TimelineMessage)
     def answer(self, message: messages.TimelineMessage) -> None:
         trace, session, lines = self.store.trace, self.store.session, self.store.now.lane_lines
         match message:

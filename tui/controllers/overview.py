@@ -15,7 +15,7 @@ from tracelane.core.trace import Trace
 
 from ..draw.states import DrawnStates
 from ..panels.overview import DetailsPane
-from ..stage import Controller, Stage
+from ..stage import Controller, Stage, hears
 from ..steps import pair_of, step_marks
 from ..text.overview import FactBlock, Target, fact_blocks
 from .findings import FindingsController
@@ -62,6 +62,11 @@ class OverviewController(Controller):
         steps = step_marks(trace, clocks, self.store.session.steps)
         return tuple(fact_blocks(trace, self._known[2], steps, self.findings.of_whole))
 
+    @hears(DetailsPane.RowHovered)
+    def _hovered(self, message: DetailsPane.RowHovered) -> None:
+        self.app.hover(message.text)
+
+    @hears(DetailsPane.RowChosen)
     def chosen(self, message: DetailsPane.RowChosen) -> None:
         """Go to what a row of the overview leads to."""
         if self.app.maximised:

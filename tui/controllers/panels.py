@@ -27,7 +27,7 @@ from ..panels.panel import Panel, next_panel
 from ..read_report import ReadReportRow, read_report_rows
 from ..screens.answer import CopiedText
 from ..session import Selectable
-from ..stage import Controller, Recent, Stage, does, fills
+from ..stage import Controller, Recent, Stage, does, fills, hears
 from ..times import stamps_of
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
@@ -115,7 +115,12 @@ class PanelController(Controller):
         # A pane's table goes before the pane does.
         return any(not isinstance(pane, Vertical) or pane.query(VirtualTable) for pane in panes)
 
-    def fill_new(self) -> None:
+    @hears(TextPane.Resized)
+    def _pane_resized(self, _: TextPane.Resized) -> None:
+        self.panel_soon()
+
+    @hears(Panel.PaneAdded)
+    def fill_new(self, _: Panel.PaneAdded) -> None:
         if self._panel_timer is not None:
             self._panel_timer.stop()
         self._fill_now()
@@ -195,6 +200,7 @@ class PanelController(Controller):
     def show(self, name: str) -> None:
         self.store.show(replace(self.store.session, panel=name))
 
+    @hears(VirtualTable.RowChosen, "problems")
     def read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:
         """Show a row of the read report in full in the message line."""
         row = self._read_report[message.row]

@@ -12,7 +12,8 @@ from tracelane.core.base.units import format_count, format_ns, format_share
 from ..actions import view
 from ..actions.ranges import scope_of
 from ..actions.scene import Refusal
-from ..stage import Controller, Stage, does
+from ..lanes.strips import PathStrip
+from ..stage import Controller, Stage, does, hears
 from ..steps import step_at, step_marks
 from .drawing import DrawingController
 
@@ -53,10 +54,11 @@ class PathController(Controller):
             if target != self._shown_for:
                 self._look_for(*target, says=False)
 
-    def go_to(self, time: int) -> None:
-        """Select what the path goes through at a time."""
-        if self._path is not None and self._path.holds(time):
-            self._go(self._path, self._path.at(time))
+    @hears(PathStrip.Pressed)
+    def go_to(self, message: PathStrip.Pressed) -> None:
+        """Select what the path goes through where it was clicked."""
+        if self._path is not None and self._path.holds(message.at):
+            self._go(self._path, self._path.at(message.at))
 
     def _target(self) -> tuple[Span, str]:
         """Return the time whose path is meant, and what it is called."""

@@ -21,7 +21,7 @@ from ..config import DARK_THEME, LIGHT_THEME
 from ..draw.things import thing_by_id
 from ..lanes.canvas import LaneCanvas
 from ..session import InstantId
-from ..stage import Commands, Controller, does
+from ..stage import Commands, Controller, does, hears
 from ..widgets.prompt import Prompt
 from ..widgets.table import ColumnView
 
@@ -51,18 +51,24 @@ class PromptController(Controller):
             "command-line", ":", "only REGEX, goto TIME, hide REGEX, show all, …", completions(), proposed
         )
 
-    def left(self) -> None:
-        """Give the arrows back to the lanes."""
-        self.app.main.set_focus(self.app.main.query_one(LaneCanvas))
+    @hears(Prompt.Left)
+    def left(self, _: Prompt.Left) -> None:
+        self._give_arrows_back()
+        self.app.main.query_one(Prompt).pass_on()
 
+    @hears(Prompt.Answered)
     def answered(self, message: Prompt.Answered) -> None:
-        self.left()
+        self._give_arrows_back()
         self.app.say("")
         run = self._run_line if message.purpose == "command-line" else self.app.verbs[message.purpose]
         try:
             run(message.text)
         except (Refusal, TracelaneError) as refusal:
             self.app.say(str(refusal))
+        self.app.main.query_one(Prompt).pass_on()
+
+    def _give_arrows_back(self) -> None:
+        self.app.main.set_focus(self.app.main.query_one(LaneCanvas))
 
     def _run_line(self, line: str) -> None:
         order = parse_order(line)

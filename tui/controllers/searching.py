@@ -32,7 +32,7 @@ from ..lanes.look import glyphs, look_of
 from ..lanes.strips import Minimap
 from ..session import Session
 from ..session_store import SearchState
-from ..stage import Controller, Stage, does
+from ..stage import Controller, Stage, does, hears
 from ..widgets.prompt import Prompt
 
 HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.bytes>1e6  -word"
@@ -66,11 +66,12 @@ class SearchController(Controller):
         categories = [f"cat:{name}" for name in self.store.trace.drawn_categories if name and " " not in name]
         self.app.main.query_one(Prompt).ask("search", "/", HINT, [*FIELDS, *categories])
 
-    def typed(self, text: str) -> None:
+    @hears(Prompt.Typed, "search")
+    def typed(self, message: Prompt.Typed) -> None:
         """Search for what stands in the line, once the keys are at rest."""
         if self._typing is not None:
             self._typing.stop()
-        self._typing = self.app.set_timer(TYPING_S, partial(self._preview, text))
+        self._typing = self.app.set_timer(TYPING_S, partial(self._preview, message.text))
 
     def _preview(self, text: str) -> None:
         """Show what would be found, without a place in the history."""
@@ -85,7 +86,8 @@ class SearchController(Controller):
             # What the letters before led to stays until it is known where these lead: all is drawn once.
             self.store.show(replace(self.store.session if query else self._before, search=query))
 
-    def give_up(self) -> None:
+    @hears(Prompt.Left)
+    def give_up(self, _: Prompt.Left | None = None) -> None:
         """Go back to what was seen before the line was opened."""
         before, self._before = self._before, None
         if self._typing is not None:

@@ -24,7 +24,7 @@ from ..panels.panel import TREE_SLICES, TREES
 from ..panels.table import TablePane, columns_of, with_swatches
 from ..panels.tree import TreePane
 from ..session import Session
-from ..stage import Commands, Controller, Recent, Stage
+from ..stage import Commands, Controller, Recent, Stage, hears
 from ..widgets.table import ColumnView, VirtualTable
 from .hits import hit_columns
 from .panels import PanelController
@@ -106,6 +106,7 @@ class TableController(Controller):
         if self.panels.shows_panel and key == self._key():
             self.fill()
 
+    @hears(VirtualTable.RowChosen)
     def row_chosen(self, message: VirtualTable.RowChosen) -> None:
         """Go to the longest slice of a row."""
         pane = message.table.parent
@@ -145,6 +146,7 @@ class TableController(Controller):
 
     # -- call trees: callers and callees, the slices of a call ---------------------------------------------
 
+    @hears(TreePane.SandwichAsked)
     def sandwich_asked(self, message: TreePane.SandwichAsked) -> None:
         """Show the callers and the callees of a name."""
         tree = self._trees.get(self._key())
@@ -163,6 +165,7 @@ class TableController(Controller):
 
             self.app.jobs.ask("table", both, have)
 
+    @hears(TreePane.CallChosen)
     def call_chosen(self, message: TreePane.CallChosen) -> None:
         """List the slices of a call."""
         session, tree = self.store.session, self._trees.get(self._key())

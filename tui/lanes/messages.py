@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textual.message import Message
-
 from ..draw.line import Line
 from ..session import RowKey
+from ..widget_message import WidgetMessage
 
 
-class TimelineMessage(Message):
+class TimelineMessage(WidgetMessage):
     """Something was done by mouse to the lanes or the strips above them."""
 
 

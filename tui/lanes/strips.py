@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.segment import Segment
 from textual import events
 from textual.geometry import Size
-from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -25,6 +24,7 @@ from ..draw.states import DrawnStates
 from ..draw.verdict import StateShares, VerdictFacts, verdict_lines
 from ..session import ZOOM_STEP, Session
 from ..steps import step_marks
+from ..widget_message import WidgetMessage
 from .look import look_of
 from .messages import Panned, Scrolled, TimeDragged, TimePressed, ViewMoved, Zoomed
 
@@ -200,7 +200,7 @@ class PathStrip(TimeStrip):
     _path: DrawnPath | None = None
 
     @dataclass
-    class Pressed(Message):
+    class Pressed(WidgetMessage):
         """A time on the path was clicked."""
 
         at: int
@@ -229,7 +229,7 @@ class Verdict(Widget):
     Verdict { height: 1; width: 1fr; }
     """
 
-    class Pressed(Message):
+    class Pressed(WidgetMessage):
         """The finding was clicked."""
 
     facts: VerdictFacts | None = None

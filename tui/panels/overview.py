@@ -11,7 +11,6 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.findings.finding import Evidence
@@ -24,6 +23,7 @@ from ..keys import keys_text, remapped_in
 from ..lanes.look import glyphs, palette_of
 from ..steps import StepMark, deviation_levels, usual_length
 from ..text.overview import GUIDE, LATE, MAX_ROWS, OUTLIER, FactBlock, FactRow, Target
+from ..widget_message import WidgetMessage
 from ..widgets.text_pane import TextPane
 
 TWO_COLUMNS = 70
@@ -219,13 +219,13 @@ class DetailsPane(TextPane):
     ]
 
     @dataclass
-    class RowChosen(Message):
+    class RowChosen(WidgetMessage):
         """A row of the overview is asked for what it leads to."""
 
         target: Target
 
     @dataclass
-    class RowHovered(Message):
+    class RowHovered(WidgetMessage):
         """The mouse came over another row; empty: over none."""
 
         text: str

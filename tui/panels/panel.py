@@ -8,7 +8,6 @@ from typing import NamedTuple
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.message import Message
 from textual.widget import AwaitMount, Widget
 
 from tracelane.core.tables.analysis import Tab
@@ -17,6 +16,7 @@ from tracelane.core.tables.registry import ANALYSES, PANELS, TABS
 from ..commands.table import command, key_text, keys_of
 from ..draw.glyphs import fit_middle
 from ..keys import NO_KEYS, remapped_in, said
+from ..widget_message import WidgetMessage
 from ..widgets.bars import GAP, Bar
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane, follow_size
@@ -201,7 +201,7 @@ class Panel(Vertical):
         self.absent: frozenset[str] = frozenset()
         """Panels that the trace has nothing for."""
 
-    class PaneAdded(Message):
+    class PaneAdded(WidgetMessage):
         """A panel that is shown for the first time can be filled."""
 
     def compose(self) -> ComposeResult:

@@ -10,13 +10,13 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.message import Message
 from textual.widget import Widget
 
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.tables.host.tree import ROOT
 
 from ..draw.glyphs import fit_middle
+from ..widget_message import WidgetMessage
 from ..widgets.bars import Bar
 from ..widgets.table import ColumnView, VirtualTable
 from ..widgets.text_pane import follow_size
@@ -55,14 +55,14 @@ class TreePane(TablePane):
     ]
 
     @dataclass
-    class CallChosen(Message):
+    class CallChosen(WidgetMessage):
         """The slices of a call are asked for."""
 
         pane: TreePane
         row: int
 
     @dataclass
-    class SandwichAsked(Message):
+    class SandwichAsked(WidgetMessage):
         """Callers and callees of a name are asked for."""
 
         pane: TreePane

@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.screen import Screen
 
 from ..commands.table import COMMANDS
@@ -17,6 +16,7 @@ from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
 from ..lanes.strips import Minimap, PathStrip, Ruler, Verdict
 from ..panels.panel import Panel
+from ..widget_message import WidgetMessage
 from ..widgets.bars import Bar, Footer, MessageLine
 from ..widgets.prompt import Prompt
 
@@ -52,13 +52,13 @@ class MainScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     AUTO_FOCUS = "LaneCanvas"
 
-    class Composed(Message):
+    class Composed(WidgetMessage):
         """All widgets are there."""
 
-    class Focused(Message):
+    class Focused(WidgetMessage):
         """Another part of the screen takes the keys."""
 
-    class Relaid(Message):
+    class Relaid(WidgetMessage):
         """The screen has another size."""
 
     def __init__(self, keys: list[tuple[str, str]], fit: Fitted, queries: Sequence[str] = ()) -> None:

@@ -25,6 +25,7 @@ from textual.driver import Driver
 from textual.message import Message
 
 from ..textual_inside import OpenDriver
+from ..widget_message import WidgetMessage
 from .boundary import BoundedApp
 from .screen_diff import ScreenDiff
 from .taken_screen import Host
@@ -66,7 +67,7 @@ class TerminalDriver(OpenDriver):
     """
 
     @dataclass
-    class Ended(Message):
+    class Ended(WidgetMessage):
         """The connection broke, or the program is asked to end."""
 
         code: int  # the exit code that says so

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.text import Text
-from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..draw.room import LOW_MESSAGE, MESSAGE_FROM
 from ..keys import said
+from ..widget_message import WidgetMessage
 
 GAP = "  "
 
@@ -86,7 +86,7 @@ class MessageLine(Widget):
     notices: reactive[tuple[str, ...]] = reactive((), layout=True)
     hovered: reactive[str] = reactive("", layout=True)
 
-    class Grown(Message):
+    class Grown(WidgetMessage):
         """What is said takes another number of lines."""
 
     def __init__(self) -> None:

@@ -22,6 +22,7 @@ from tracelane.core.base.safe_text import safe
 from ..commands.table import command, keys_of
 from ..keys import remapped_in
 from ..textual_inside import binding_of
+from ..widget_message import WidgetMessage
 
 PASSED_ON: Final = ("redraw", "suspend")
 """Commands whose keys a line leaves to the App, as it does textual's own to quit. All others are its own."""
@@ -166,21 +167,25 @@ class Prompt(Horizontal):
     """
 
     @dataclass
-    class Answered(Message):
+    class Answered(WidgetMessage):
         """Enter was pressed: what was asked for (`purpose`) and what was typed."""
 
         purpose: str
         text: str
 
     @dataclass
-    class Typed(Message):
+    class Typed(WidgetMessage):
         """What stands in the line has changed."""
 
         purpose: str
         text: str
 
+        @property
+        def about(self) -> str:
+            return self.purpose
+
     @dataclass
-    class Left(Message):
+    class Left(WidgetMessage):
         """The line was closed without an answer."""
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -13,7 +13,6 @@ from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
-from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -24,6 +23,7 @@ from tracelane.core.tables.frame.table_rows import sorted_rows
 
 from ..commands.table import FocusedPart
 from ..draw.glyphs import label_in
+from ..widget_message import WidgetMessage
 
 NAME_SHARE = 45
 """Percent of the width that the columns of no fixed width, which hold names, get at least."""
@@ -101,12 +101,16 @@ class VirtualTable(ScrollView, can_focus=True):
     """Place of the cursor among the rows as sorted."""
 
     @dataclass
-    class RowChosen(Message):
+    class RowChosen(WidgetMessage):
         """Somebody pressed Enter on a row, or clicked the row under the cursor."""
 
         table: VirtualTable
         row: int  # as handed in, whatever the sorting
         listing: int  # which of the lists that the table has shown it is a row of
+
+        @property
+        def about(self) -> str:
+            return self.table.id or ""
 
         @property
         def is_current(self) -> bool:

@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.geometry import Size
-from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
 from ..commands.table import FocusedPart
+from ..widget_message import WidgetMessage
 
 
 def follow_size(widget: Widget, fit: Callable[[], object]) -> None:
@@ -58,7 +58,7 @@ class TextPane(VerticalScroll, can_focus=True):
     """
 
     @dataclass
-    class Resized(Message):
+    class Resized(WidgetMessage):
         """The pane has another width."""
 
         pane: TextPane
