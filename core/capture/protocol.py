@@ -3,7 +3,7 @@
 A message is its body's size (size_t), 32 bytes of type that end in zeros, and the body, all in the machine's
 own byte order. Kineto registers with a `ctxt`, answered by a count, and sends a `req` every POLL_S seconds,
 answered by the text of a configuration, empty where there is none. After dynolog's ipcfabric/FabricManager.h
-and Utils.h, and Kineto's IpcFabricConfigClient.cpp.
+and Utils.h, and https://github.com/pytorch/kineto/blob/main/libkineto/src/IpcFabricConfigClient.cpp.
 """
 
 from __future__ import annotations

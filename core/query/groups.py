@@ -102,6 +102,9 @@ class Groups:
 
     def ordered(self, values: I64) -> I64:
         """Return the values by (group, value)."""
+        # One sort of plain numbers is several times as fast as one by two keys. 7, 9, 5 of the groups 1, 0,
+        # 1 are 2, 4, 0 above the least, which takes 3 bits: with the group above them 10, 4, 8. In order
+        # that is 4, 8, 10, of which the lower 3 bits are 4, 0, 2: the values 9 | 5, 7.
         low = int(values.min())
         width = (int(values.max()) - low).bit_length()
         if width + self.size.bit_length() <= BITS:
@@ -183,6 +186,8 @@ def dense(values: AnyArray) -> tuple[I64, I64]:
         ordered, rows = values[order], np.empty(len(values), np.int64)
         rows[order] = group_numbers(ordered)
         return rows, ordered[run_starts(ordered)].astype(np.int64)
+    # 70, 50, 70, 52 are present at 20, 0, 20, 2 of a table of 21; up to these it counts 3, 1, 3, 2 numbers
+    # that are there, so they are the distinct numbers 2, 0, 2, 1.
     present = np.zeros(high - low + 1, np.bool_)
     shifted = values - values.dtype.type(low)
     present[shifted] = True

@@ -1,4 +1,6 @@
-"""Readers of deflated files, gzip and zip: from the beginning, or from a checkpoint on."""
+"""Readers of deflated files, gzip and zip: from the beginning, or from a checkpoint on. The formats are those
+of RFC 1952 and https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, of what they hold RFC 1951.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ damage alike. What a packet refers to (names, defaults, the last time) belongs t
 tracks are the file's. A slice of a thread's track keeps pid and tid. Other tracks get a tid in words,
 `"track 7"`, in the process above them, else in one that stands for the topmost track.
 
-Field packed_numbers are those of protos/perfetto/trace/*.proto; what they mean is told in
+Numbers of fields are those of protos/perfetto/trace/*.proto; what they mean is told in
 https://perfetto.dev/docs/reference/synthetic-track-event and …/docs/concepts/clock-sync.
 """
 

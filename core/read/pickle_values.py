@@ -3,7 +3,7 @@
 A pickle is a program for a small machine with a stack. This one knows only the opcodes that put plain values
 together. Whatever names a class or a function, calls one, sets a state or refers to an object outside the
 file has no code here at all, and ends the reading; Python's own `pickle` is not used. Opcodes are those of
-Python's `pickletools`, protocols 2 to 5.
+https://docs.python.org/3/library/pickletools.html, protocols 2 to 5.
 
 What a long list holds is handed on every thousand elements, as the writers append them, and forgotten. Of
 what a later opcode may refer to by its number four bytes remain, and each different text or tuple once: a

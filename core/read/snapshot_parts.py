@@ -1,6 +1,7 @@
 """What a snapshot of PyTorch's caching allocator holds: histories of devices, segments, blocks, stacks.
 
-`torch.cuda.memory._dump_snapshot` writes it; `torch.cuda.memory._snapshot` explains the fields.
+`torch.cuda.memory._dump_snapshot` writes it; its fields are explained in
+https://docs.pytorch.org/docs/stable/torch_cuda_memory.html#snapshot-api-reference.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The one trace of a tar archive, read from front to back, so that an archive in gzip need not be unpacked.
 
-The format is POSIX's (pax: `ustar` and extended headers), with the long names and binary sizes of GNU tar,
-and the older form without a magic number. An archive is blocks of 512 bytes: one describes a file, whose data
-follows, filled up with zeros to whole blocks; two blocks of zeros end it.
+The format is POSIX's (`ustar` and the extended headers of
+https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html), with the long names and binary sizes of
+GNU tar, and the older form without a magic number. An archive is blocks of 512 bytes: one describes a file,
+whose data follows, filled up with zeros to whole blocks; two blocks of zeros end it.
 """
 
 from __future__ import annotations

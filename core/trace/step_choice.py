@@ -93,7 +93,10 @@ def latest_holding(starts: I64, ends: I64, times: I64) -> I64:
         return np.full(len(times), -1, np.int64)
     reach = np.maximum.accumulate(ends)
     at = np.searchsorted(starts, times, "right") - 1
-    # They may overlap: an earlier one that still lasts holds what the latest does not.
+    # They may overlap: an earlier one that still lasts holds what the latest does not. Of 0 to 100, 10 to
+    # 15 and 20 to 25 the third has begun at 30 and is over, so is the second: two steps back lies the
+    # first, which holds it. As all reach to 100, 99 goes back as far; 100 does not, since none that began
+    # before reaches beyond it.
     while True:
         begun = np.maximum(at, 0)
         back = np.flatnonzero((at >= 0) & (times >= ends[begun]) & (times < reach[begun]))

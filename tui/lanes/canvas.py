@@ -122,6 +122,9 @@ class LaneCanvas(TimeArea, can_focus=True):
         """Draw lines as they are: textual would look for border, padding and tint around each of them, which
         takes a tenth of a frame.
         """
+        # Textual asks every widget that meets the rectangle around all changes for its whole region: where
+        # the ruler and the footer change, the 40 lines of lanes between them, of which none did. So lines
+        # stay as they were drawn until `refresh` or another width. Filters may change without either.
         filters, background = self.get_line_filters(), self.background_colors[1]
         strips = []
         for y in crop.line_range:

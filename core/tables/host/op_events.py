@@ -313,6 +313,10 @@ def _rewalk(events: OpEvents, home: I32, strayed: I64, parent: I32) -> None:
 
 def _near(events: OpEvents, ordered: I64, starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
     """Return which events of one lane stand in a group (from empty stack to empty stack) with a zone."""
+    # Events 0 to 10, 2 to 4 | 20 to 30 | 40 to 50 are three groups: 20 and 40 begin behind all that was
+    # before. A zone from 25 to 41 ends in none before the second (ends 10, 30, 50: the first not before 25
+    # is 1) and begins before the end of the third (starts 0, 20, 40: three not after 41): +1 at 1, -1 at 3,
+    # so that the sums 0, 1, 1 mark both.
     start = events.start[ordered]
     reach = np.maximum.accumulate(events.end[ordered])
     opens = np.concatenate([[True], start[1:] >= reach[:-1]])

@@ -181,7 +181,9 @@ class LinkedWork:
                 nodes = self.parent[nodes].astype(np.int64)
                 rows, nodes = rows[nodes >= 0], nodes[nodes >= 0]
             of, rows = (concatenated(column) for column in zip(*parts))
-            # All before `reach` is counted: what reaches farthest began before all that begins now.
+            # All before `reach` is counted: what reaches farthest began before all that begins now. An
+            # operator has launched 0 to 10 in the piece before: `reach` is 10. Now come 4 to 8 and 6 to 15,
+            # by start: cut to what lies behind it they are 10 to 10 and 10 to 15, and add 5.
             begin = np.maximum(starts[rows], reach[of])
             busy += Groups(of, size).covered(begin, np.maximum(ends[rows], begin))
             np.maximum.at(reach, of, ends[rows])

@@ -126,6 +126,9 @@ class CallTree:
 
 def depths_of(parents: I64) -> I64:
     """Return how many lie above each, by the one right above it; -1 for none."""
+    # Five slices in one another: each knows 0 1 1 1 1 above it and looks at -1 0 1 2 3. What that one knows
+    # is added, and it is looked where that one looks: 0 1 2 2 2, then 0 1 2 3 4. A stack of 3,000 calls
+    # takes 12 rounds over all slices instead of 3,000.
     cursor = parents.copy()
     levels = (cursor >= 0).astype(np.int64)
     while (inner := cursor >= 0).any():  # each step goes twice as far up as the one before
@@ -136,6 +139,8 @@ def depths_of(parents: I64) -> I64:
 
 def depth_first(parents: I64, siblings: I64) -> I64:
     """Return nodes depth first: those of one parent as in `siblings`, which are ordered by parent."""
+    # Nodes 0 and 3 are roots, 2 and 1 lie in 0 in this order: `siblings` is 0 3 2 1, and those of -1, 0, 1 …
+    # begin at 0, 2, 4 …. What is taken off the end of `todo` is the next: 0, then of 3 1 2 the 2, 1 and 3.
     begins = np.append(np.searchsorted(parents[siblings], np.arange(-1, len(parents))), len(parents))
     ordered: list[int] = []
     todo = siblings[begins[0] : begins[1]][::-1].tolist()
