@@ -67,7 +67,7 @@ OF_OUR_OWN = {
     *("core/base/children.py", "core/base/pattern_search.py", "core/base/private.py", "core/index/build.py"),
     *("core/index/cached.py", "core/index/store.py", "core/index/file_facts.py", "core/sql/engines.py"),
     *("core/store/groups.py", "core/store/location.py"),
-    *("core/tables/device/efficiency.py", "core/tables/device/peaks.py", "core/tables/doctor/recount.py"),
+    *("core/tables/device/efficiency.py", "core/tables/device/peaks.py", "core/tables/doctor/file_values.py"),
     # a ValueError is foreseen right there, and costs one value
     *("core/index/lanes.py", "core/query/views.py", "core/read/envelope.py", "core/read/perfetto_values.py"),
     *("tui/text/summary.py", "tui/device_facts.py"),

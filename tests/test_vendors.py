@@ -47,7 +47,7 @@ EXCEPTIONS = (
         "which kind a collective is, by its library's words",
     ),
     Allowed("trace/devices.py", r"^AIU ?$|^CUDA$", "what devices are called that no file labels"),
-    Allowed("trace/step_choice.py", "", "what engines call their steps: they write no traces"),
+    Allowed("trace/step_names.py", "", "what engines call their steps: they write no traces"),
     Allowed("tables/explain/explain.py", "", "explanations of single calls by their names"),
     Allowed("tables/explain/questions.py", r"\b(nccl|triton)\b", "words that people ask in"),
     Allowed("tables/findings/aiu.py", "", "rules about the calls of one vendor's runtime"),

@@ -5,14 +5,11 @@ What a file is, is told by its first bytes, never by its name. Nothing is ever r
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import hashlib
 import os
 import re
 import stat
 import sys
-import weakref
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -21,7 +18,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
-from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..native.library import native_library
 from .deflated import ResumedReader, other_members
 from .inflate import (
@@ -50,12 +47,7 @@ ENDS = ("head", "tail")
 MAX_OTHERS = 8
 """So many other files of an archive are named."""
 SNIFF = 4096
-SPOOL_BLOCK = 1 << 20
 INFLATED_AT_ONCE = 1 << 20
-ROOM = 256 << 20
-"""Bytes that a spooled input leaves on the disk."""
-ROOM_EVERY = 64 << 20
-SPOOL_PREFIX = "tracelane-input-"
 
 Fingerprint: TypeAlias = dict[str, int | str]
 TsUnit: TypeAlias = Literal["us", "ns"]
@@ -526,88 +518,14 @@ def spooled_source(
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Source:
-    """Copy a pipe to a temporary file that goes away with the Source. Raises UnreadableError, Cancelled.
+    """Copy a pipe to a temporary file that goes away with the Source. Raises UnreadableError, Cancelled."""
+    from .spool import spooled  # a file by name needs none
 
-    It has no name where other processes can open what this one has open (/proc), so that nothing is left of
-    it after a kill either. Elsewhere it is locked while in use, so that leftovers can be told from files in
-    use and swept. Reading stops before the disk is full.
-    """
-    import tempfile
-
-    parent = Path(folder or tempfile.gettempdir())
-    _sweep(parent)
+    spool = spooled(pipe, folder, progress, cancelled)
     try:
-        descriptor, spool = tempfile.mkstemp(prefix=SPOOL_PREFIX, dir=parent)
-    except OSError as error:
-        raise UnreadableError(f"cannot spool the input to {parent}: {_reason(error)}") from error
-    os.fchmod(descriptor, 0o600)
-    keep = _Spool(descriptor, Path(spool))
-    digest = hashlib.blake2b(digest_size=16)
-    done = 0
-    try:
-        while data := pipe.read(SPOOL_BLOCK):
-            if cancelled():
-                raise Cancelled
-            digest.update(data)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            done += len(data)
-            if done // ROOM_EVERY != (done - len(data)) // ROOM_EVERY and _room(descriptor) < ROOM:
-                raise OSError(errno.ENOSPC, "the input is larger than the disk has room for")
-            progress(Progress("reading input", done, None))
-    except OSError as error:
-        keep.close()
-        raise UnreadableError(f"cannot spool the input to {parent}: {_reason(error)}") from error
-    except BaseException:
-        keep.close()
-        raise
-    title = "standard input" if name == "-" else name
-    try:
-        source = _looked_at(title, LocalFile(keep.file), digest.hexdigest(), keep)
+        title = "standard input" if name == "-" else name
+        source = _looked_at(title, LocalFile(spool.file), spool.digest, spool)
     except UnreadableError:
-        keep.close()
+        spool.close()
         raise
     return replace(source, path=name, kind="stdin")
-
-
-def _room(descriptor: int) -> int:
-    disk = os.fstatvfs(descriptor)
-    return disk.f_bavail * disk.f_frsize
-
-
-class _Spool:
-    """A temporary file without a name, or one that is held locked, removed when nobody needs it any more."""
-
-    def __init__(self, descriptor: int, path: Path) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        self.file = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
-        """What is opened to read it, by children of this process, too."""
-        if self.file.exists():
-            path.unlink()
-        else:
-            self.file = path
-        self.close = weakref.finalize(self, _remove, descriptor, path)
-
-
-def _remove(descriptor: int, path: Path) -> None:
-    path.unlink(missing_ok=True)
-    os.close(descriptor)
-
-
-def _sweep(folder: Path) -> None:
-    for stale in folder.glob(f"{SPOOL_PREFIX}*"):
-        try:
-            descriptor = os.open(stale, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            continue
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                continue
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            stale.unlink(missing_ok=True)
-        except OSError:
-            pass  # in use, or somebody else's
-        finally:
-            os.close(descriptor)

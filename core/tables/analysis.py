@@ -135,7 +135,7 @@ class Analysis:
             return answers.tables(self.name, options, scope)
         known: Scope = loaded("device.untrusted:with_known_ends")(scope) if self.doubts == "host" else scope
         tables: Tables = loaded(self.function)(known, **options)
-        return loaded("device.untrusted:with_doubts")(tables, scope, self.doubts) if self.doubts else tables
+        return loaded("device.doubts:with_doubts")(tables, scope, self.doubts) if self.doubts else tables
 
 
 def loaded(path: str) -> Callable[..., Any]:

@@ -21,7 +21,6 @@ from ..base.kineto import (
     StartedWork,
     started_work,
 )
-from ..base.numbers import whole_number
 from ..base.units import count_of
 from ..index.flex import is_flex, round_trips
 from ..index.producers import step_argument, steps_lanes
@@ -30,34 +29,25 @@ from ..query.args import argument_values
 from ..query.groups import Groups
 from ..query.lookup import category_mask, lane_offsets, lanes_of, processes_of, starts_of
 from ..query.steps import STEP_NAME, steps_of
+from .step_names import (
+    KNOWN,
+    MAX_LENGTH,
+    fits_name,
+    label_and_group,
+    numbers_that_count,
+    step_series,
+)
 
 if TYPE_CHECKING:
     from . import Trace
 
-# Names as engines write them, and what is read off them:
-#   granite.iteration.3.decode.7               label 3.decode.7, group decode
-#   execute_context_2(8)_generation_0(0)       context 2, tokens 0: two prompts are read, nothing is generated
-#   execute_new_32_context_0_generation_32(8)  context 0, tokens 32: a token is generated for each of 32
-#   step[DECODE bs=32]                         label DECODE bs=32, group DECODE, bs 32
-_GRANITE = r"granite\.iteration\.(?P<label>\d+\.(?P<group>prefill|decode)\.\d+)"
-_VLLM = r"(?P<label>execute_.*context_(?P<context>\d+).*generation_(?P<tokens>\d+).*)"
-_SGLANG = r"step\[(?P<label>(?P<group>\w+)(?:.*?\bbs=(?P<bs>\d+))?.*)\]"
 PHASE = re.compile(r"(?<![a-z])(prefill|decode)(?![a-z])", re.IGNORECASE)
 PHASE_WORDS = tuple(
     form(word) for word in ("prefill", "decode") for form in (str.lower, str.title, str.upper)
 )
 """Annotations around steps that say in which phase of a model's answer they are."""
-KNOWN = (
-    ("iteration_N", re.compile(r"iteration_(?P<label>\d+)")),
-    ("granite.iteration.N", re.compile(_GRANITE)),
-    ("vLLM's execute_…", re.compile(_VLLM)),
-    ("SGLang's step[…]", re.compile(_SGLANG)),
-)
-"""(what it is called, the names) that engines are known to mark their iterations with."""
 REPEATED = "the outermost that repeats"
 """Why steps are steps that nothing marks."""
-MAX_LENGTH = 1000
-"""The longest name that is looked at: on longer ones these patterns would be slow."""
 GRAPHS = re.compile(r"^(Torch-Compiled Region|## Call CompiledFxGraph)")
 FRAMES = re.compile(
     r"(^|[ .:])(execute_model|(training|train|validation|test|predict|optimizer)_step|step|train_batch"
@@ -74,15 +64,11 @@ FRAME_SIGN = "$"
 PAUSE_TIMES, ALIKE = 2.5, 0.9
 """Pauses between bursts are at least so many times the median one, and bursts at least so alike by size."""
 BURSTS = "bursts of "
-NUMBERS = re.compile(r"\d+")
 # "gc (dynamo_timed)", "compile_file_data: compile_id=0/0", "x_data: a=1, compile_id=0/0". The group in (?>…)
 # is not gone back into: the first "_data: " of a name is tried alone, or a long name with many would take its
 # square.
 COMPILING = re.compile(r"\(dynamo_timed\)$|_data: compile_id=|^(?>(?s:.*?)_data: ).*, compile_id=")
 """Names of torch.compile's own phases: they repeat, but are no iterations."""
-COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)(?:\d+|N)")
-NO_LABELS = re.compile(r"^Torch-Compiled Region|^## Call CompiledFxGraph|\.py\(\d+\)")
-"""Names in which a number is no count of steps."""
 HIDDEN = GROUPS["device"] | GROUPS["python"]
 """Categories that hold no steps of the host: a device's twin of a step is the same step."""
 
@@ -174,7 +160,7 @@ def find_steps(
         called = names.pop() if len(names) == 1 else f"slices with {argument}"
         return _steps_at(trace, source, clocks, called, f"the profiler wrote their {argument}", named)
     for what, pattern in KNOWN:
-        named = _named(index, texts, partial(_is, pattern))
+        named = _named(index, texts, partial(fits_name, pattern))
         if len(named):
             return _steps_at(trace, source, clocks, what, "a name that engines mark steps with", named)
     candidates = _judged(trace, source, _candidates(index, texts))
@@ -214,9 +200,9 @@ def _by_name(index: Index, name: str) -> tuple[I64, I64 | None]:
     by what steps that were found are called. Where there are none, of the names in which it stands as words
     those that take most time: `iter` finds "iter 17", `execute_model` its Python function.
     """
-    texts, alike = _texts(index), _alike(name)
+    texts, alike = _texts(index), step_series(name)
     known = dict(KNOWN).get(name)
-    fits = (lambda text: _alike(text) == alike) if known is None else partial(_is, known)
+    fits = (lambda text: step_series(text) == alike) if known is None else partial(fits_name, known)
     named = _named(index, texts, fits)
     if len(named) or not name:
         return named, None
@@ -226,7 +212,11 @@ def _by_name(index: Index, name: str) -> tuple[I64, I64 | None]:
                 return candidate.positions, candidate.lengths
     words = re.compile(rf"(?<![^\W_]){re.escape(name)}(?![^\W\d_])")
     keys: dict[str, int] = {}
-    of = {n: keys.setdefault(_alike(t), len(keys)) for n, t in texts.items() if words.search(t[:MAX_LENGTH])}
+    of = {
+        n: keys.setdefault(step_series(t), len(keys))
+        for n, t in texts.items()
+        if words.search(t[:MAX_LENGTH])
+    }
     positions = _named(index, {number: texts[number] for number in of}, bool)
     key = np.array([of[number] for number in index.column("slices.name")[positions].tolist()], np.int64)
     times = np.bincount(key, index.duration(positions))
@@ -263,17 +253,6 @@ def _named(index: Index, texts: Mapping[int, str], fits: Callable[[str], bool]) 
     hidden = category_mask(index, HIDDEN)
     host = positions[~hidden[categories[positions]]]
     return host if len(host) else positions
-
-
-def _alike(name: str) -> str:
-    """Return a name without what changes from step to step, N in place of its numbers; of a compiled region,
-    which of its compilations ran (another frame is another region).
-    """
-    return COMPILATION.sub(r"\1N", name) if COMPILATION.match(name) else NUMBERS.sub("N", name)
-
-
-def _is(pattern: re.Pattern[str], text: str) -> bool:
-    return len(text) <= MAX_LENGTH and pattern.fullmatch(text) is not None
 
 
 def _distinct(numbers: AnyArray) -> list[int]:
@@ -328,7 +307,7 @@ def _candidates(index: Index, texts: Mapping[int, str]) -> list[Candidate]:
     positions: I64 = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
     parts = [n for n in _distinct(names[positions]) if _is_part(texts[n])]
     positions = positions[~np.isin(names[positions], np.array(parts, names.dtype))]
-    alike = {n: _alike(texts[n]) for n in _distinct(names[positions])}
+    alike = {n: step_series(texts[n]) for n in _distinct(names[positions])}
     result = []
     for series in _series(index, positions, alike):
         time, own = max(ns for ns, _ in series), np.concatenate([outer for _, outer in series])
@@ -471,10 +450,10 @@ def _steps_at(
     labels, groups = [], []
     counted: dict[int, int] = {}
     texts = index.strings(names[first])
-    for number, text, stated in zip(process[first].tolist(), texts, _numbers_that_count(texts)):
+    for number, text, stated in zip(process[first].tolist(), texts, numbers_that_count(texts)):
         at = counted.get(number, 0)
         counted[number] = at + 1
-        label, group = _label(text)
+        label, group = label_and_group(text)
         labels.append(label or stated or str(at))
         groups.append(group)
     if not all(groups):
@@ -530,50 +509,3 @@ def _united(processes: I64, names: I64, starts: I64, ends: I64) -> tuple[I64, I6
         high.append(int(ends[at]))
         longest.append(at)
     return np.array(first, np.int64), starts[first], np.array(high, np.int64), np.array(longest, np.int64)
-
-
-def _numbers_that_count(names: Sequence[str]) -> list[str]:
-    """Return of each of some steps' names the numbers in it that tell it from the others ("17" of "iter 17"),
-    those of a single one if it has but one; "" where there are none: of compilations, and lines of files.
-    """
-    if any(len(name) > MAX_LENGTH or NO_LABELS.search(name) for name in names):
-        return [""] * len(names)
-    numbers = [NUMBERS.findall(name) for name in names]
-    columns = range(len(numbers[0])) if len({len(some) for some in numbers}) == 1 else range(0)
-    if len(names) > 1:
-        differing = [at for at in columns if len({some[at] for some in numbers}) > 1]
-    else:
-        differing = list(columns) if len(columns) == 1 else []
-    return [".".join(some[at].lstrip("0") or "0" for at in differing) for some in numbers]
-
-
-def _label(name: str) -> tuple[str, str]:
-    """Return the label and the group of a step's name; "" for what the name does not say."""
-    if name.startswith(STEP_NAME):
-        return name[len(STEP_NAME) :], ""
-    for _, pattern in KNOWN:
-        match = pattern.fullmatch(name) if len(name) <= MAX_LENGTH else None
-        if match:
-            facts = match.groupdict()
-            if facts.get("context") is not None:
-                context, tokens = whole_number(facts["context"]), whole_number(facts["tokens"])
-                phase = ("mixed" if tokens else "prefill") if context else "decode"
-                return facts["label"], f"{phase} bs={context + tokens}"
-            group = (facts.get("group") or "").lower()
-            return facts["label"], f"{group} bs={facts['bs']}" if facts.get("bs") else group
-    return "", ""
-
-
-def step_kind(name: str, chosen: str = "") -> str:
-    """Return a step's name without what tells it from the next one, "" of a name that is no step's; `chosen`
-    is the name of other steps than the profiler and engines mark, numbers in it aside.
-    """
-    if name.startswith(STEP_NAME):
-        return STEP_NAME
-    is_step = any(_is(pattern, name) for _, pattern in KNOWN) or (chosen and _alike(name) == _alike(chosen))
-    return _alike(name) if is_step else ""
-
-
-def step_order(name: str) -> tuple[int, ...]:
-    """Return what steps of a kind are sorted by: the numbers in their names."""
-    return tuple(int(number[:18]) for number in NUMBERS.findall(name[:MAX_LENGTH]))

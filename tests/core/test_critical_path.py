@@ -17,13 +17,8 @@ from tests.events import complete, flow, index_of, write_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
 from tracelane.core.tables.frame.scope import Scope
-from tracelane.core.tables.path.critical_path import (
-    TimeChange,
-    analyse_critical_path,
-    critical_path,
-    new_length,
-    scale_of,
-)
+from tracelane.core.tables.path.critical_path import analyse_critical_path, critical_path
+from tracelane.core.tables.path.path_change import TimeChange, new_length, scale_of
 from tracelane.core.tables.selection import Selection
 from tracelane.core.trace import Trace, open_trace, trace_of
 from tracelane.tui.cli.main import EXIT_USAGE, main

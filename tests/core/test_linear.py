@@ -42,7 +42,7 @@ LOOKS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ("ncclKernel", "ncclKernel_a1", "hcoll_", "all_", "gloo:", "aiuCommsColl", "rcclKernelA"),
     ),
     "steps": (
-        lambda name: [step_choice._is(pattern, name) for _, pattern in step_choice.KNOWN],
+        lambda name: [step_choice.fits_name(pattern, name) for _, pattern in step_choice.KNOWN],
         ("execute_", "context_1", "generation_", "step[", "step[a bs=1", " bs=1", "iteration_", "a"),
     ),
     "compiling": (

@@ -43,7 +43,8 @@ from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.read.source import Source, TsUnit, open_source
-from tracelane.core.tables.doctor.recount import USUAL_SIZES, Recounted, Sizes, ns_of, recount
+from tracelane.core.tables.doctor.file_values import ns_of
+from tracelane.core.tables.doctor.recount import USUAL_SIZES, Recounted, Sizes, recount
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.tui.cli.main import main
 

@@ -21,13 +21,13 @@ import pytest
 from tests.corpus import thinned
 from tests.forms import zipped
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.read import inflate
-from tracelane.core.read import source as room
+from tracelane.core.read import inflate, spool
 from tracelane.core.read.deflated import GzipReader
 from tracelane.core.read.inflate import RawReader, deflate_library
 from tracelane.core.read.packed import open_packed
 from tracelane.core.read.problem import CORRUPT, DAMAGED
-from tracelane.core.read.source import SPOOL_PREFIX, open_source
+from tracelane.core.read.source import open_source
+from tracelane.core.read.spool import SPOOL_PREFIX
 from tracelane.core.trace import open_trace
 
 LINUX = sys.platform == "linux"
@@ -308,8 +308,8 @@ def test_devices_are_refused() -> None:
 
 def test_an_input_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading a pipe ends before the disk is full, with a line that names the folder."""
-    monkeypatch.setattr(room, "ROOM_EVERY", 1000)
-    monkeypatch.setattr(room, "_room", lambda _: 1000)
+    monkeypatch.setattr(spool, "ROOM_EVERY", 1000)
+    monkeypatch.setattr(spool, "_room", lambda _: 1000)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(TEXT[: 1 << 15],))

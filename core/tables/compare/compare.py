@@ -260,10 +260,7 @@ def _steps_by_kind(table: Table, numbers: I64, rows: I64, steps: str) -> dict[tu
     """
     if "name" not in table.key_columns or "name" not in table.data:
         return {}
-    from ...trace.step_choice import (  # where steps are compared, not for the first frame
-        step_kind,
-        step_order,
-    )
+    from ...trace.step_names import step_kind, step_order
 
     names = table.texts("name")
     others = [table.data[key] for key in table.key_columns if key != "name" and key in table.data]

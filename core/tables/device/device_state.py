@@ -35,8 +35,9 @@ from ..frame.scope import Scope
 from ..frame.table import Table
 from ..peers.skew import Skew, parts_in_one_file, skew, skew_of_parts
 from ..steps.attribution import work_by_steps
+from .doubts import doubts
 from .states import IDLE, UNKNOWN, DeviceState
-from .untrusted import doubts, unknown_time
+from .untrusted import unknown_time
 
 STATES = TableSchema(
     "states",

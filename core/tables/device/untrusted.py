@@ -1,5 +1,5 @@
 """Which time of which device or lane cannot be trusted, decided once: `doctor` says it, `findings` leave it
-out, tables say it below their rows (`doubts`), and runs that differ in it are not compared (`comparable`).
+out, tables say it below their rows (`doubts.py`), and runs that differ in it are not compared (`comparable`).
 
 - *lost*: calls started work that is not in the file. From the first of such calls in a row, and not before
   the work that was launched earlier is done, to the start of what was launched next, else to the end.
@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,7 +31,6 @@ import numpy as np
 from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
 from ...base.clock import Clocks
 from ...base.kineto import RUNTIME, StartedWork, started_work
-from ...base.units import count_of, format_ns
 from ...index.format import LaneRole, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.groups import dense
@@ -40,12 +38,10 @@ from ...query.lookup import category_mask, lanes_of, processes_of, started_by
 from ...query.lost import StartingCalls, starting_calls, untimed_work
 from ...query.views import Lane
 from ...read.problem import NO_EVENTS, OTHER_DATA, OTHER_TEXT, UNVERIFIED
-from ...trace.devices import Device, device_title, devices
+from ...trace.devices import Device, devices
 from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER
-from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope, WithoutOpenEnded
-from ..frame.table import Table, Tables
 from ..host.host_columns import WAITS
 
 if TYPE_CHECKING:
@@ -152,8 +148,6 @@ COLLAPSED_TIMES, COLLAPSED_SHARE = 10, 0.9
 one of it, while this share of the calls made meanwhile is lost.
 """
 LATE = np.iinfo(np.int64).max
-Doubted: TypeAlias = Literal["device", "host", "all"]
-"""Of what time that cannot be trusted is told: of devices, of lanes of the host, of both."""
 CAPTURE_END = "Record Window End"
 OTHER_PROBLEMS = frozenset(
     {
@@ -542,31 +536,14 @@ def _capture_gaps(scope: Scope, source: int) -> Iterator[tuple[int, int]]:
             yield mark + offset, min(following) + offset
 
 
-UNTRUSTED = TableSchema(
-    "untrusted",
-    "Time that cannot be trusted",
-    (
-        Column("file", "file", "text", detail=True),
-        Column("device", "device", "text"),
-        Column("trouble", "trouble", "text"),
-        Column("start_ns", "from", "ns", moment=True),
-        Column("ns", "for", "ns"),
-        Column("count", "calls or kernels", "count"),
-        Column("severity", "severity", "text", detail=True),
-        Column("reason", "reason", "text", detail=True),
-    ),
-    keys=("file", "device", "trouble", "start_ns"),
-)
-
-
 def untrusted(scope: Scope) -> tuple[Untrusted, ...]:
     """Return the time of a scope's sources that cannot be trusted, whatever its range, by start."""
-    by_source = [_periods_of(scope.trace, source, scope.clocks) for source in scope.sources]
+    by_source = [periods_of(scope.trace, source, scope.clocks) for source in scope.sources]
     return tuple(sorted((one for source in by_source for one in source), key=lambda one: one.start))
 
 
 @lru_cache(maxsize=64)
-def _periods_of(trace: Trace, source: int, clocks: Clocks) -> tuple[Untrusted, ...]:
+def periods_of(trace: Trace, source: int, clocks: Clocks) -> tuple[Untrusted, ...]:
     """Return the periods of one source: tables, findings and notes of one answer ask for them."""
     return tuple(LostCalls(Scope(trace, clocks=clocks, source=source), source).periods())
 
@@ -600,57 +577,3 @@ def with_known_gaps(work: Frame) -> Frame:
         time = unknown_time(work.scope, part.first_device.device)
         gap[part._row] -= time.covered(part.start - part.gap, part.start)
     return work.plus(gap=gap)
-
-
-def doubts(scope: Scope, of: Doubted) -> tuple[str, ...]:
-    """Return what of a scope's time cannot be trusted, in a sentence for each device or lane and trouble: of
-    devices, of lanes of the host, or of both.
-    """
-    low, high = scope.range or scope.trace.span_at(scope.clocks)
-    groups: dict[tuple[str, Trouble], list[Untrusted]] = {}
-    for source in scope.sources:
-        for one in _periods_of(scope.trace, source, scope.clocks):
-            if one.start < high and one.end > low and (of == "all" or (one.lane is None) == (of == "device")):
-                groups.setdefault((_subject(scope, one), one.trouble), []).append(one)
-    return tuple(
-        f"{subject}: {_sentence(trouble, own)}; "
-        f"{'no idle time is counted there' if trouble in OF_DEVICES else 'they are left out'} (doctor)"
-        for (subject, trouble), own in groups.items()
-    )
-
-
-def _subject(scope: Scope, one: Untrusted) -> str:
-    """Return what a period is about: a device, a lane, or all devices of a file."""
-    if one.lane is not None:
-        return scope.trace.lanes[one.lane].title
-    if one.device is not None:
-        return device_title(scope.trace, one.device)
-    return Path(scope.trace.indexes[one.source].path).name
-
-
-def _sentence(trouble: Trouble, periods: Sequence[Untrusted]) -> str:
-    kind, ns = TROUBLES[trouble], format_ns(sum(one.end - one.start for one in periods))
-    return kind.text.format(count=count_of(sum(one.count for one in periods), *kind.words), ns=ns)
-
-
-def with_doubts(tables: Tables, scope: Scope, of: Doubted) -> Tables:
-    """Return tables whose first one says below its rows which time cannot be trusted."""
-    first = tables.names[0]
-
-    def doubted() -> Table:
-        main = tables.makers[first]()
-        return replace(main, notes=(*main.notes, *doubts(scope, of)))
-
-    return replace(tables, makers={**tables.makers, first: doubted})
-
-
-def untrusted_table(scope: Scope, periods: Sequence[Untrusted]) -> Table:
-    """Return a row per period."""
-    rows = []
-    for one in periods:
-        device = "" if one.device is None else device_title(scope.trace, one.device)
-        what = {"file": Path(scope.trace.indexes[one.source].path).name, "device": device}
-        times = {"start_ns": one.start, "ns": one.end - one.start, "count": one.count}
-        why = {"severity": TROUBLES[one.trouble].severity, "reason": _sentence(one.trouble, [one])}
-        rows.append({**what, "trouble": one.trouble, **times, **why})
-    return Table.from_rows(UNTRUSTED, scope.text, rows)

@@ -2,7 +2,7 @@
 
 A rule is a decorated function (`rule`) in a file of its subject: reading, recording, devices; `doctor` lets
 them speak. `recount` holds the index (`index_order`) against what another parser reads of the file
-(`json_elements`); `recount_tables` says what came of it.
+(`json_elements`, `file_values`); `recount_tables` says what came of it.
 
 Below stand the rooms device, host, steps and frame.
 """

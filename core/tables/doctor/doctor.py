@@ -7,7 +7,7 @@ from typing import Any
 
 from ...base.errors import UsageError
 from ...base.installed import adding_packages
-from ..device.untrusted import untrusted_table
+from ..device.doubts import untrusted_table
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table, Tables, row_of_object
