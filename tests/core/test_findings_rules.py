@@ -799,6 +799,10 @@ WIDEST: dict[str, tuple[list[Event], str]] = {
         [async_event(ph, ts, "1", "request", pid=1) for ph, ts in (("b", 0), ("e", 900))],
         "request takes most time of its own, 900 µs in 1 slice of async 1, 100.0 % of all own time",
     ),
+    "what was never ended lasts as long as its lane": (
+        [event("B", 0, "loop", cat="v8"), op(0, 30, "draw", "v8"), op(900, 10, "paint", "v8")],
+        "draw takes most time of its own, 30 µs in 1 slice of thread 1, 75.0 % of all own time",
+    ),
     "many lanes may share it": (
         [complete(0, 9, "wait", "v8", tid=at) for at in range(8)] + [complete(9, 12, "run", "v8", tid=9)],
         "wait takes most time of its own, 72 µs in 8 slices of 8 lanes, 85.7 % of all own time",
@@ -905,3 +909,12 @@ def test_lost_fills_are_not_what_is_read_first(tmp_path: Path) -> None:
     events = [*lost, *launched(20, 5, 26, 20), op(200, 700, "work"), *launched(950, 5, 960, 20)]
     losses = [one.rule for one in findings(Scope(trace_of(events, tmp_path))).losses]
     assert losses[0] != "lost-kernels" and "lost-kernels" in losses
+
+
+def test_the_call_that_loads_is_named_within_its_operator(tmp_path: Path) -> None:
+    """Where an operator takes memory for the first time, the call in it that lasts is said, with its time."""
+    events = [op(0, 9000, "aten::empty"), call(100, 8800, "cudaDeviceGetStreamPriorityRange")]
+    events += [op(9000 + 20 * at, 9, "aten::empty") for at in range(20)]
+    events += [event for at in range(9) for event in launched(9500 + 20 * at, 5, 9510 + 20 * at, 9)]
+    (first,) = [one for one in findings(Scope(trace_of(events, tmp_path))).losses if one.rule == "first-use"]
+    assert "longest cudaDeviceGetStreamPriorityRange with 8.8 ms" in first.text

@@ -17,7 +17,7 @@ from ..compile.compile_phases import FUNCTION as FUNCTION_NAME
 from ..compile.compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, calls
 from ..compile.compile_regions import recompiled_frames
 from ..frame.frame import Frame
-from ..host.host_columns import ANY_COPY, LOADER
+from ..host.host_columns import ANY_COPY, LOADER, HostSlices
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from ..steps.attribution import steps_at_times
@@ -309,6 +309,19 @@ FEW_RUNS = 3
 """Of fewer runs of a collective the first is not told from the others."""
 
 
+def _longest_call(host: HostSlices, chosen: Bools, calls: Bools) -> int:
+    """Return the row of the longest of some slices, or of the runtime's call in it that takes most of it."""
+    length = host.ends - host.starts
+    longest = host.most(chosen, length)
+    only = np.zeros(len(host), np.bool_)
+    only[longest] = True
+    inner = host.inside(calls & ~only, only)
+    if not inner.any():
+        return longest
+    call = host.most(inner, length)
+    return call if 2 * length[call] >= length[longest] else longest
+
+
 @Rule(
     "first-use",
     "First use of kernels and libraries",
@@ -337,21 +350,22 @@ def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = claim.union(runs.union().without(facts.types["compute"]))
     if not claim.length or not chosen.any():
         return None
-    longest = host.most(chosen, host.self_ns)
+    longest = _longest_call(host, chosen, calls)
+    length = int(host.ends[longest] - host.starts[longest])
     alike = calls & (host.counts(chosen) > 0)[host.name]
     usual = float(np.median(host.self_ns[alike])) if alike.any() else 0
     what = "call loads kernels or libraries at its", "calls load kernels or libraries at their"
     count = int(np.count_nonzero(chosen))
     text = (
         f"{count_of(count, *what)} first use, for {about_ns(host.union(chosen).length)}, longest "
-        f"{host.label(int(host.name[longest]))} with {about_ns(int(host.self_ns[longest]))}"
+        f"{host.label(int(host.name[longest]))} with {about_ns(length)}"
     )
-    text += f" where the usual call takes {about_ns(usual)}" if usual else ""
+    text += f" where the usual call takes {about_ns(usual)}" if usual and alike[longest] else ""
     if len(runs):
         what = "collective that waits", "collectives that wait"
         text += f"; {count_of(len(runs), *what)} meanwhile last {about_ns(runs.union().length)}"
     first = f"First use of {brief(host.label(int(host.name[longest])))}"
-    short = f"{first}: {about_ns(int(host.self_ns[longest]))}"
+    short = f"{first}: {about_ns(length)}"
     return Observation(text, (facts.longest_on_host("the longest", chosen),), claim, short=short)
 
 

@@ -9,7 +9,7 @@ from ...base.kineto import GROUPS, STEP
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
-from ...index.format import NONE, LaneKind, LaneRole
+from ...index.format import NONE, LaneKind, LaneRole, SliceFlag
 from ...query.groups import groups_alike
 from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
@@ -365,13 +365,15 @@ def _marks(facts: SourceFacts, names: AnyArray) -> AnyArray:
 def _of_program(
     facts: SourceFacts, own_ns: I64, positions: AnyArray, lanes: AnyArray, categories: AnyArray
 ) -> Bools:
-    """Return which slices are work of the program: not the profiler's, not what only repeats others, and not
-    what may stand for waiting while there is anything else.
+    """Return which slices are work of the program: not the profiler's, not what only repeats others or was
+    never ended, and not what may stand for waiting while there is anything else.
     """
     trace, index = facts.scope.trace, facts.index
     nowhere = LaneRole.PROFILER, LaneRole.DERIVED
     counts: Bools = ~np.isin(lanes, [lane.index for lane in trace.lanes if lane.role in nowhere])
     counts &= ~np.isin(positions, trace.on_other_clock(facts.source))
+    unclosed = index.column("flags.value") & SliceFlag.UNCLOSED > 0  # they last as long as their lane
+    counts &= ~np.isin(positions, index.column("flags.position")[unclosed])
     python = np.array([name in GROUPS["python"] for name in index.categories], np.bool_)[categories]
     asynchronous = np.isin(lanes, [lane.index for lane in trace.lanes if lane.kind is LaneKind.ASYNC])
     for aside in (asynchronous, python):
