@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +39,7 @@ class Device(NamedTuple):
     lanes: tuple[int, ...]
 
 
+@lru_cache(maxsize=8)
 def devices(trace: TraceLanes) -> tuple[Device, ...]:
     """Return the accelerators in display order: processes with lanes of a device in which something ran."""
     result = []

@@ -33,6 +33,8 @@ KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "s
 UNKNOWN = "unknown"
 INDEXES = 64
 """Of so many indexes the kinds of names are held in memory, those asked for last."""
+HELD_NAMES, MAX_HELD = 4096, 500
+"""Of so many names, of at most so many characters, the kind is held for other indexes: 2 MB at most."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArra
 
 def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
     """Return the kind of each of many device slices as places in the names of the table of kinds. Each name
-    of an index is asked once, whoever asks: 15 expressions take 50 µs.
+    of an index is asked once, whoever asks: 15 expressions take 50 µs. So are names that ranks share.
     """
     table = kind_table()
     codes = {name: at for at, name in enumerate(table.names)}
@@ -238,8 +240,17 @@ def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArra
     numbers = numbers[known[numbers] < 0]
     texts = index.strings(numbers)
     table.look_at(texts if table.own_rows else ())
-    known[numbers] = [codes[table.kind_of(text).name] for text in texts]
+    known[numbers] = [codes[_kind_of_name(table, text)] for text in texts]
     return np.where(by_category < 0, known[names], by_category).astype(np.uint8)
+
+
+def _kind_of_name(table: KindTable, name: str) -> str:
+    return table.kind_of(name).name if len(name) > MAX_HELD else _held_kind(table, name)
+
+
+@lru_cache(maxsize=HELD_NAMES)
+def _held_kind(table: KindTable, name: str) -> str:
+    return table.kind_of(name).name
 
 
 @lru_cache(maxsize=INDEXES)
