@@ -44,6 +44,26 @@ def rank_files(folder: Path, world: int, late_us: float = 0.0) -> Path:
     return folder
 
 
+def straggler_files(folder: Path, world: int, late: int, steps: int = 4) -> Path:
+    """Write ranks of a host lane and a stream that meet in a collective in each step, to which the rank
+    `late` comes 400 µs after the first; return their folder.
+    """
+    folder.mkdir(exist_ok=True)
+    for rank in range(world):
+        delay = 400 if rank == late else rank % 7 * 10
+        events: list[dict[str, Any]] = []
+        for n in range(steps):
+            at = 1000.0 * n
+            events.append(complete(at, 990, f"ProfilerStep#{n}", "user_annotation", pid=50, tid=50))
+            events.append(complete(at + 5, 200, "aten::mm", pid=50, tid=50))
+            events.append(complete(at + 100, 200 + delay, "gemm", "kernel", pid=0, tid=7))
+            events.append(complete(at + 300 + delay, 500 - delay, REDUCE, "kernel", pid=0, tid=7))
+        info = {"rank": rank, "world_size": world}
+        text = json.dumps({"distributedInfo": info, "traceEvents": events})
+        (folder / f"rank{rank}.json").write_text(text, encoding="utf-8")
+    return folder
+
+
 def gathering_of(paths: Sequence[Path], options: IndexOptions) -> Gathering | None:
     """Begin to index what paths stand for as the viewer does; None where that is not worth processes."""
     files = resolve_files(paths, Choice(), options.index_dir)

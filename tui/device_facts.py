@@ -22,6 +22,7 @@ from tracelane.core.base.arrays import AnyArray, Intervals
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.private import make_private_folder, read_private, sealed, unsealed, write_private
 from tracelane.core.logs.more_sources import own_clocks, own_trace
+from tracelane.core.tables.device.rank_activity import HostActivity, RankActivity
 from tracelane.core.tables.device.states import IDLE, DeviceState
 from tracelane.core.tables.findings.leading import stored_leading
 from tracelane.core.tables.frame.cached import usual_cache_file
@@ -36,7 +37,7 @@ from .draw.verdict import StateShares, VerdictFacts
 
 NAME = "device-facts"
 OWN_CODE = ("device_facts", "device_shares")
-FORM = 1
+FORM = 2
 """Raised whenever the file is written in another way, or says something else."""
 MAX_BYTES = 8 << 20
 """A longer file is not written: 250,000 pieces of device work. To read one takes 10 ms."""
@@ -129,9 +130,14 @@ def _written(trace: Trace, facts: DeviceFacts) -> bytes:
         shorts.append(one.causes)
         gaps.append([lane, len(one.starts), list(one.details.items())])
     notes, spent = facts.notes, facts.spent
+    ranks = []
+    for source, stretches in _activity(notes, facts.states.of_devices).items():
+        longs += [side for one in stretches for side in (one.starts, one.ends)]
+        ranks.append([source, list(map(len, stretches))])
     head = {
         "shares": [list(one) for one in facts.shares],
-        "notes": [notes.slowest, list(notes.texts.items())],
+        "notes": [notes.slowest, list(notes.texts.items()), list(notes.latest)],
+        "ranks": ranks,
         "spent": None if spent is None else list(spent._replace(shares=dict(spent.shares))),
         "states": states,
         "gaps": gaps,
@@ -139,6 +145,20 @@ def _written(trace: Trace, facts: DeviceFacts) -> bytes:
     parts = [np.asarray(each, np.int64).tobytes() for each in longs]
     parts += [np.asarray(each, np.uint8).tobytes() for each in shorts]
     return sealed(json.dumps(head).encode() + b"\n" + b"".join(parts))
+
+
+def _activity(notes: RankNotes, states: Sequence[DeviceState]) -> Mapping[int, Sequence[Intervals]]:
+    """Return by source what is stored of its rank: when the others wait for it, and of one without devices,
+    whose states are stored, when its host computes and waits.
+    """
+    if (activity := notes.activity) is None:
+        return {}
+    with_devices = {one.device.device.source for one in states}
+    stored = {}
+    for row, source in enumerate(activity.sources):
+        parts = (activity.delays, activity.works, activity.waits)
+        stored[source] = [one.of_ranks[row] for one in parts[: 1 if source in with_devices else 3]]
+    return stored
 
 
 def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
@@ -153,6 +173,9 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
         work_device = WorkDevice(device, rank, name)
         states.append((work_device, edges, longest, layers))
     longs = {lane: tuple(next(arrays) for _ in range(3)) for lane, *_ in head["gaps"]}
+    stretches = {
+        source: [Intervals(next(arrays), next(arrays)) for _ in sizes] for source, sizes in head["ranks"]
+    }
     known = [
         DeviceState(device, edges, next(arrays), next(arrays), longest, layers)
         for device, edges, longest, layers in states
@@ -160,10 +183,15 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
     for lane, _, details in head["gaps"]:
         starts, ends, after = longs[lane]
         gaps[trace.lanes[lane].index] = LaneGaps(starts, ends, after, next(arrays), dict(details))
-    slowest, texts = head["notes"]
+    slowest, texts, latest = head["notes"]
+    activity = None
+    if stretches:
+        delays = {source: own for source, (own, *_) in stretches.items()}
+        hosts = {source: HostActivity(*host) for source, (_, *host) in stretches.items() if host}
+        activity = RankActivity.of(delays, hosts, known)
     return DeviceFacts(
         [DeviceShare(*one) for one in head["shares"]],
-        RankNotes(slowest, dict(texts)),
+        RankNotes(slowest, dict(texts), tuple(latest), activity),
         None if head["spent"] is None else StateShares(*head["spent"]),
         DrawnStates.of(clocks, known, gaps),
     )
@@ -173,6 +201,7 @@ def _arrays(head: Mapping[str, Any], data: memoryview) -> Iterator[AnyArray]:
     """Yield the arrays in the order in which they are written; ValueError where they are not all there."""
     longs = [size for *_, (edges, *layers) in head["states"] for size in (edges, *_twice(layers))]
     longs += [size for _, size, _ in head["gaps"] for _ in range(3)]
+    longs += [size for _, sizes in head["ranks"] for size in _twice(sizes)]
     shorts = [size - 1 for *_, (size, *_) in head["states"] for _ in range(2)]
     shorts += [size for _, size, _ in head["gaps"]]
     ends = np.cumsum([0, *(8 * size for size in longs), *shorts]).tolist()

@@ -18,7 +18,7 @@ from tracelane.core.trace import Lane, Trace
 
 from .device_facts import DeviceFacts, keep_facts, stored_facts
 from .draw.header import DeviceShare
-from .draw.ranks import RankNotes
+from .draw.ranks import MAX_LINES, RankNotes
 from .draw.states import MAX_SLICES, DrawnStates, LaneGaps
 from .draw.verdict import StateShares
 from .steps import pair_of
@@ -58,7 +58,7 @@ def device_facts(scope: Scope) -> DeviceFacts:
     states = states_over_all(scope)
     shares = device_shares(scope, states)
     drawn = DrawnStates.of(scope.clocks, states or (), gaps_of_lanes(scope, states or ()))
-    facts = DeviceFacts(shares, rank_notes(scope), state_shares(scope, states, shares), drawn)
+    facts = DeviceFacts(shares, rank_notes(scope, states or ()), state_shares(scope, states, shares), drawn)
     keep_facts(scope.trace, scope.clocks, facts)
     return facts
 
@@ -213,18 +213,29 @@ def _named(trace: Trace, source: int, title: str) -> str:
     return title if pair is None else f"{SIDES[source >= pair.first]} {title}"
 
 
-def rank_notes(scope: Scope) -> RankNotes:
+def rank_notes(scope: Scope, states: Sequence[DeviceState]) -> RankNotes:
     """Return the rank that the others wait for most in collectives, in how many it comes last, and how long
-    the others wait; nothing where none does, or where it would take long to know.
+    the others wait; when ranks work and wait, whose devices did what `states` say. Nothing where it would
+    take long to know.
     """
+    from tracelane.core.tables.device.rank_activity import RankActivity
+    from tracelane.core.tables.device.rank_delays import delays, host_activity
+    from tracelane.core.tables.peers.skew import skew
+
     trace = scope.trace
     if not _has_ranks(trace) or sum(lane.slices for lane in trace.lanes) > MAX_SLICES:
         return RankNotes()
-    from tracelane.core.tables.ranks.ranks import ranks
-
-    worst = ranks(scope).worst_first
-    if not worst or not worst[0].kept_waiting_ns:
-        return RankNotes()
-    texts = {one.source: f"waited {format_ns(one.waited_ns, 1)}" for one in worst if one.waited_ns}
-    texts[worst[0].source] = f"last in {worst[0].last} of {worst[0].collectives}"
-    return RankNotes(worst[0].source, texts)
+    waiting = skew(scope)
+    sources, activity = tuple(rank_titles(trace.members)), None
+    if len(sources) > MAX_LINES:
+        hosts = host_activity(scope, sources, waiting, states)
+        activity = RankActivity.of(delays(sources, waiting), hosts, states)
+    if not waiting.caused.any():
+        return RankNotes(activity=activity)
+    waited = [waiting.waiting(column).length for column in range(len(waiting.sources))]
+    order = np.lexsort((np.array(waited, np.int64), -waiting.caused)).tolist()
+    texts = {waiting.sources[column]: f"waited {format_ns(ns, 1)}" for column, ns in enumerate(waited) if ns}
+    latest = tuple(waiting.sources[column] for column in order)
+    last, of = int(waiting.came_last[order[0]]), len(waiting.who.of_rank(order[0]))
+    texts[latest[0]] = f"last in {last} of {of}"
+    return RankNotes(latest[0], texts, latest, activity)

@@ -139,6 +139,8 @@ class Session:
     device_rows: int = FOLD_ROWS  # rows that device lanes open with
     show_quiet: bool = False
     rank_lines: int = 1  # of a folded rank: all in one, or one for each of RANK_PARTS
+    map_lines: int = 0  # of many ranks: what those that are folded share; 0: a line or more for each
+    rank_order: tuple[int, ...] = ()  # sources of ranks in the order of the map; empty: by number
     host_rows: int = FOLD_ROWS  # rows that host lanes open with; 0: processes without devices open folded
     colour_by: str = "category"
     ruler: str = "relative"  # relative, file, wall

@@ -56,6 +56,7 @@ class ViewerState:
     lane_lines: int = 1  # lines of the lane area
     computed_lanes: frozenset[str] = frozenset()  # kinds of lanes to be computed at the start
     notes: tuple[str, ...] = ()  # what is said when the lanes are drawn first
+    latest_ranks: tuple[int, ...] = ()  # sources, first those that the others wait for most; empty: unknown
     search: SearchState = field(default_factory=SearchState)
     marks: tuple[Mark, ...] = ()  # as they are kept: with no clock moved
     marked_last: Mark | None = None
@@ -177,7 +178,10 @@ class SessionStore:
     @property
     def scene(self) -> Scene:
         """What a move begins with."""
-        return Scene(self.trace, self.session, self.layout_now, self.now.lane_lines, self.now.search.left)
+        now = self.now
+        return Scene(
+            self.trace, self.session, self.layout_now, now.lane_lines, now.search.left, now.latest_ranks
+        )
 
     @property
     def selected(self) -> Thing:

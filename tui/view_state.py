@@ -89,7 +89,10 @@ def _sound(session: Session) -> bool:
     view = session.viewport
     if not isinstance(view, Viewport):
         return False
-    numbers = (view.start, view.span, view.width, session.cursor, session.scroll, session.panel_size)
+    numbers = (
+        *(view.start, view.span, view.width, session.cursor, session.scroll, session.panel_size),
+        session.map_lines,
+    )
     texts = (session.only, session.panel, session.ruler, session.colour_by)
     return (
         all(type(number) is int for number in numbers)
@@ -97,6 +100,8 @@ def _sound(session: Session) -> bool:
         and view.span > 0
         and 0 < view.width <= view.span
         and isinstance(session.clocks, Clocks)
+        and isinstance(session.rank_order, tuple)
+        and all(type(source) is int for source in session.rank_order)
     )
 
 
@@ -220,6 +225,7 @@ def _on(before: Carried, session: Session, trace: Trace) -> Session | None:
             scroll=0,
             folded=frozenset(),
             unfolded=frozenset(),
+            rank_order=(),
             pinned=(),
             hidden_lanes=frozenset(),
             hidden_processes=frozenset(),
@@ -268,8 +274,8 @@ F = TypeVar("F", LaneKey, Fold)
 
 STAYING: Final = (
     *("focus", "selection", "scroll", "folded", "unfolded", "pinned", "hidden_lanes", "hidden_processes"),
-    *("hidden_alike", "panel", "show_quiet", "rank_lines", "host_rows", "device_rows", "devices_first"),
-    *("ruler", "flows"),
+    *("hidden_alike", "panel", "show_quiet", "rank_lines", "map_lines", "host_rows", "device_rows"),
+    *("devices_first", "ruler", "flows"),
 )
 """What of a session stays as it is when more files come."""
 

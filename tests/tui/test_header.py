@@ -146,7 +146,7 @@ def test_ranks_say_who_waits(titles: int, glyphs, lines: int, marks: list[str], 
         texts = ("".join(one.text for one in line_segments(line, reader, session, look)) for line in visible)
         return [text[:titles] for text in texts]
 
-    notes = rank_notes(Scope(trace, clocks=trace.clocks))
+    notes = rank_notes(Scope(trace, clocks=trace.clocks), ())
     texts = drawn(look._replace(ranks=notes))
     at = [number for number, text in enumerate(texts) if "rank" in text]
     assert [mark in texts[first + lines // 2] for first, mark in zip(at, marks)] == [True] * 4

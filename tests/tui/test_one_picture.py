@@ -66,7 +66,7 @@ def counted_anew(trace: Trace) -> DeviceFacts:
     states = states_over_all(scope)
     shares = device_shares(scope, states)
     drawn = DrawnStates.of(scope.clocks, states or (), gaps_of_lanes(scope, states or ()))
-    return DeviceFacts(shares, rank_notes(scope), state_shares(scope, states, shares), drawn)
+    return DeviceFacts(shares, rank_notes(scope, states or ()), state_shares(scope, states, shares), drawn)
 
 
 def cells(segments: list[Segment]) -> list[Cell]:

@@ -13,8 +13,10 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.corpus import ROOT
+from tests.rank_files import straggler_files
 from tests.tui.driver import wait_until_idle
 from tests.tui.small_trace import small_trace
+from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 
@@ -67,3 +69,16 @@ def test_selected_kernel(app: TracelaneApp, snap_compare: object) -> None:
         await wait_until_idle(app, pilot)
 
     assert snap_compare(app, terminal_size=(120, 36), run_before=choose)  # type: ignore[operator]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_many_ranks(size: tuple[int, int], app: TracelaneApp, snap_compare: object, tmp_path: Path) -> None:
+    """64 ranks as a map, of which one is late: all of them, by number, and what the overview says of them."""
+    folder = straggler_files(tmp_path / "run", 64, late=45)
+    ranks = TracelaneApp(open_trace(folder, index_dir=tmp_path / "index"), config=Config())
+
+    async def wait(pilot: Pilot[None]) -> None:
+        await wait_until_idle(ranks, pilot)
+
+    assert snap_compare(ranks, terminal_size=size, run_before=wait)  # type: ignore[operator]

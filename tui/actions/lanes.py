@@ -18,7 +18,7 @@ from ..draw.glyphs import fit_middle
 from ..draw.lane_choice import PRESETS, PYTHON, only_lanes, preset_of, toggle_fold
 from ..draw.layout import Layout, layout_of
 from ..draw.line import Line, LineKind, alike, lane_key, process_key
-from ..draw.ranks import rank_heads
+from ..draw.ranks import has_map, rank_heads
 from ..session import LaneKey, RowKey, Session
 from .scene import Refusal, Scene
 from .select import first_row
@@ -54,7 +54,19 @@ def _focused_line(scene: Scene) -> tuple[Session, Line]:
 def fold(scene: Scene) -> Session:
     """Fold or open what the focused line stands for; a folded lane's process folds next."""
     session, line = _focused_line(scene)
-    return line_folded(scene.trace, session, line, scene.height)
+    return line_folded(scene.trace, session, line.of_latest(scene.latest_ranks), scene.height)
+
+
+def sort_ranks(scene: Scene) -> Session:
+    """Order many ranks by how long the others wait for them, the latest first; or by their numbers again."""
+    session = scene.session
+    if session.rank_order:
+        return replace(session, rank_order=(), scroll=0)
+    if not has_map(scene.trace):
+        raise Refusal("there are too few ranks to sort: the overview has them, latest first")
+    if not scene.latest_ranks:
+        raise Refusal("no rank is known to keep the others waiting")
+    return replace(session, rank_order=tuple(scene.latest_ranks), scroll=0)
 
 
 def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Session:
@@ -101,7 +113,9 @@ def lane_change_text(command_id: str, scene: Scene, now: Session) -> str:
     if command_id not in changes or before == now:
         return ""
     _, line = _focused_line(scene)
-    return f"{fit_middle((line.lane or line).title, 50).rstrip()} {changes[command_id]}: {{back}} undoes it"
+    line = line.of_latest(scene.latest_ranks)
+    what = line.process if line.kind is LineKind.RANKS and line.process is not None else line.lane or line
+    return f"{fit_middle(what.title, 50).rstrip()} {changes[command_id]}: {{back}} undoes it"
 
 
 def fold_process(scene: Scene) -> Session:
@@ -162,6 +176,9 @@ def hide(scene: Scene) -> Session:
     elif line.kind is LineKind.QUIET:
         keys = {lane_key(scene.trace.lanes[number]) for number in line.members}
         hidden = replace(session, hidden_lanes=session.hidden_lanes | keys)
+    elif line.kind is LineKind.RANKS:
+        keys_of_ranks = {process_key(rank) for rank in line.ranks}
+        hidden = replace(session, hidden_processes=session.hidden_processes | keys_of_ranks)
     elif line.process is not None:
         hidden = replace(session, hidden_processes=session.hidden_processes | {process_key(line.process)})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..draw.things import Thing, thing_by_id
@@ -22,6 +23,7 @@ class Scene(NamedTuple):
     layout: Layout
     height: int
     left: Hits | None = None  # what a filter leaves to be selected
+    latest_ranks: Sequence[int] = ()  # sources, first those that the others wait for most
 
     def at(self, session: Session) -> Scene:
         return self._replace(session=session)

@@ -48,7 +48,7 @@ def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
     line = None if y is None else layout.line(y)
     if line is None:
         session = replace(session, show_quiet=True)
-    elif line.kind is LineKind.PROCESS:
+    elif line.kind in (LineKind.PROCESS, LineKind.RANKS):
         session = replace(session, unfolded=session.unfolded | owners)
     elif line.kind is LineKind.QUIET:
         session = replace(session, show_quiet=True)

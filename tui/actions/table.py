@@ -103,6 +103,7 @@ MOVES: Final[Mapping[str, Move]] = {
     "lane-up": partial(select.lane_moved, direction=-1),
     "lane-down": partial(select.lane_moved, direction=1),
     "fold": lanes.fold,
+    "sort-ranks": lanes.sort_ranks,
     "fold-process": lanes.fold_process,
     "expand": lanes.expand,
     "pin": lanes.pin,

@@ -221,7 +221,7 @@ def focusable(line: Line, layout: Layout) -> RowKey | None:
     """
     if line.row_key is not None:
         return line.row_key
-    if line.kind is LineKind.QUIET or (line.kind is LineKind.PROCESS and line.folded):
+    if line.kind in (LineKind.QUIET, LineKind.RANKS) or (line.kind is LineKind.PROCESS and line.folded):
         members = line.members
         return RowKey(lane_key(layout.trace.lanes[members[0]]), 0) if members else None
     return None

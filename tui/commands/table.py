@@ -455,6 +455,13 @@ GROUPS: Final = (
                 is_of_selection=True,
             ),
             Command(
+                "sort-ranks",
+                "Ranks, latest first",
+                ("l",),
+                "Order many ranks by how long the others wait for them; again: by number",
+                words="lateness straggler slowest sort map",
+            ),
+            Command(
                 "preset",
                 "Lanes: which, in which order",
                 ("L",),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracelane.core.base.progress import CancelledCallback
+from tracelane.core.base.units import count_of
 from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.tables.frame.scope import Scope
@@ -17,6 +18,8 @@ from ..session import Session
 from ..stage import Controller, does
 from ..widgets.prompt import Prompt
 
+MAX_TROUBLES = 2
+"""Of more devices it is only said how many more have a clock that cannot be right."""
 HINT = "the command “Estimate the device's clock” moves it"
 
 
@@ -104,7 +107,10 @@ class ClockController(Controller):
 
         def troubles(cancelled: CancelledCallback) -> list[str]:
             texts, movable = clock_troubles(Scope(own, clocks=own_clocks, cancelled=cancelled))
-            return [*texts, HINT] if texts and movable else [*texts]
+            said = [*texts[:MAX_TROUBLES]]
+            if more := len(texts) - len(said):
+                said.append(f"the same of {count_of(more, 'more device')}, as `tracelane doctor` lists")
+            return [*said, HINT] if texts and movable else said
 
         def have(texts: list[str]) -> None:
             if texts and self.app.composed and self.store.trace is trace:

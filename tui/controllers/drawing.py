@@ -207,6 +207,7 @@ class DrawingController(Controller):
         self.busy_texts = busy_texts(facts.shares)
         self.fill_header()
         self.app.main.query_one(LaneCanvas).know_ranks(facts.notes)
+        self.store.dispatch(replace(self.store.now, latest_ranks=facts.notes.latest))
         self.overviews.count(facts.states)
 
     @property

@@ -133,7 +133,8 @@ class MouseController(Controller):
                 self.slice_pressed(message)
             case messages.LanePressed():
                 self.app.say("")
-                self.store.go(lanes.line_folded(trace, session, message.line, lines))
+                line = message.line.of_latest(self.store.now.latest_ranks)
+                self.store.go(lanes.line_folded(trace, session, line, lines))
             case messages.Zoomed(factor, at):
                 self._go(partial(view.zoomed, factor=factor, about=at), "zoom")
             case messages.Panned(share):

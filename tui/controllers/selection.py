@@ -15,9 +15,10 @@ from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.query.views import SliceId
 from tracelane.core.tables.compile.artefacts import read_artefacts
 
-from ..actions import select
+from ..actions import lanes, select, view
 from ..actions.ranges import scope_of
 from ..actions.scene import Refusal
+from ..draw.line import LineKind
 from ..draw.things import thing_by_id
 from ..lanes.canvas import LaneCanvas
 from ..screens.source import SourceScreen, existing, lines_of, source_lines_in, texts_in
@@ -52,7 +53,12 @@ class SelectionController(Controller):
             self.app.wanted_rank = self.store.trace.opens[session.focus.lane.tid]
             self.app.exit()
             return
-        if session.selection is None:
+        scene = self.store.scene
+        y = view.focus_line(scene.layout, session)
+        line = None if y is None else scene.layout.line(y)
+        if session.selection is None and line is not None and line.kind is LineKind.RANKS:
+            self.store.go(lanes.fold(scene))
+        elif session.selection is None:
             self.store.go(replace(select.at_cursor(self.store.scene), panel="details"))
         elif session.panel != "details":
             self.store.go(replace(session, panel="details"))

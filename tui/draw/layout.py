@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -25,7 +25,7 @@ from .lane_choice import (
     rows_shown,
 )
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
-from .ranks import RANK_PARTS, by_rank, opens_folded
+from .ranks import RANK_PARTS, Group, Halves, by_rank, has_map, map_halves, map_title, opens_folded
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
@@ -57,6 +57,7 @@ class _Block(NamedTuple):
     text: str = ""
     members: tuple[int, ...] = ()
     depths: Sequence[int] = ()  # of a lane's lines, ascending; without that of "+n rows"
+    halves: Halves = ()  # the ranks of a line of the map
     frames: tuple[FoldedFrames, ...] = ()  # depths that one line stands for, which draws one of them
 
     def frames_at(self, depth: int) -> FoldedFrames | None:
@@ -84,6 +85,11 @@ class Layout:
         self.hidden_lanes = 0
         self.own_lanes = 0
         self.quiet_lanes = 0
+        self.ranks_in_map = 0
+        self._in_map: list[tuple[Process, list[int]]] | None = None
+        """The ranks that share lines, each with its lanes; None where each has lines of its own."""
+        if session.map_lines and left is None and not session.only and has_map(trace):
+            self._in_map = []
         self._fill(session)
         self._tops = [0, *accumulate(block.height for block in self._blocks)]
         self.pinned: tuple[Line, ...] = self._pinned(session)
@@ -214,10 +220,15 @@ class Layout:
         own = frozenset() if is_whole else profilers_lanes(self.trace)
         left = only_lanes(self.trace, session.only) if session.only else None
         pair = pair_of(self.trace)
-        for rank, processes in by_rank(self.trace):
+        for rank, processes in self._groups():
+            if rank is None:
+                self._add_map(session)
             if pair is not None and rank is not None and rank.source == pair.first:
                 self._add(_Block(LineKind.DELTA, 1, text=f"{DELTA} B - A"))
             if rank is not None and rank.source in self.trace.missing:
+                if self._in_map is not None:
+                    self._in_map.append((rank, []))
+                    continue
                 self._add(_Block(LineKind.MISSING, 1, rank, text=self.trace.missing[rank.source]))
                 continue
             content: list[_ProcessLanes] = []
@@ -245,7 +256,29 @@ class Layout:
                     content.append((process, drawn, silent))
             if rank is None or not content or not self._add_rank(rank, content, session):
                 self._add_processes(content, session)
+        self._add_map(session)
         self._add_note()
+
+    def _groups(self) -> Iterator[Group]:
+        """Yield ranks and their processes; where they share lines those that belong to no rank last."""
+        groups = by_rank(self.trace)
+        yield from groups if self._in_map is None else sorted(groups, key=lambda group: group[0] is None)
+
+    def _add_map(self, session: Session) -> None:
+        """Add the lines that folded ranks share, below those that are open."""
+        if not self._in_map:
+            return
+        place = {source: at for at, source in enumerate(session.rank_order)}
+        lanes = {rank.source: numbers for rank, numbers in self._in_map}
+        ranks = sorted(
+            (rank for rank, _ in self._in_map), key=lambda rank: place.get(rank.source, len(place))
+        )
+        self.ranks_in_map = len(ranks)
+        for halves in map_halves(ranks, session.map_lines, session.map_lines if place else 0):
+            members = tuple(number for half in halves for rank in half for number in lanes[rank.source])
+            self._block_of_lane.update(dict.fromkeys(members, len(self._blocks)))
+            self._add(_Block(LineKind.RANKS, 1, halves[0][0], folded=True, members=members, halves=halves))
+        self._in_map = []
 
     def _add_rank(self, rank: Process, content: Sequence[_ProcessLanes], session: Session) -> bool:
         key = process_key(rank)
@@ -254,6 +287,9 @@ class Layout:
         members = [number for _, lanes, silent in content for number in (*lanes, *silent)]
         # What an accelerator does tells the ranks apart; their hosts are always busy.
         devices = [number for number in members if self.trace.lanes[number].role is LaneRole.DEVICE]
+        if folded and self._in_map is not None:
+            self._in_map.append((rank, [*devices, *(number for number in members if number not in devices)]))
+            return True
         if folded:
             for number in members:
                 self._block_of_lane[number] = len(self._blocks)
@@ -367,6 +403,15 @@ class Layout:
             return Line(
                 block.kind, title, block.process, folded=block.folded, members=block.members, part=part
             )
+        if block.kind is LineKind.RANKS:
+            return Line(
+                block.kind,
+                map_title(self.trace, block.halves),
+                block.process,
+                folded=True,
+                members=block.members,
+                halves=block.halves,
+            )
         if block.kind is LineKind.QUIET:
             of_host = block.process is not None and bool(host_threads(self.trace, block.process))
             text = count_of(len(block.members), "host thread" if of_host else "quiet thread")
@@ -436,6 +481,8 @@ def _facts(session: Session) -> tuple[object, ...]:
         session.host_rows,
         session.device_rows,
         session.rank_lines,
+        session.map_lines,
+        session.rank_order,
         session.preset,
         session.devices_first,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import LaneKey, RowKey
-from .ranks import rank_heads
+from .ranks import Halves, rank_heads
 
 _DIGITS = re.compile(r"\d+")
 
@@ -27,6 +28,7 @@ class LineKind(IntEnum):
     RULE = 6  # between pinned lanes and the others
     MISSING = 7  # a rank whose file is not there yet, and why
     DELTA = 8  # between two runs: how much longer each step of the second takes
+    RANKS = 9  # some of many ranks that are folded: when they wait and are waited for
 
 
 class Line(NamedTuple):
@@ -42,6 +44,7 @@ class Line(NamedTuple):
     pinned: bool = False
     members: tuple[int, ...] = ()  # lanes that a QUIET line stands for
     part: str = ""  # of RANK_PARTS, that a line of a folded rank shows; empty: all that its devices do
+    halves: Halves = ()  # the ranks of a RANKS line
     frames: range = range(0)  # depths of the Python frames that the row stands for, itself among them
 
     @property
@@ -52,10 +55,25 @@ class Line(NamedTuple):
         return RowKey(lane_key(self.lane), max(0, self.depth))
 
     def holds(self, key: RowKey | None) -> bool:
+        if key is not None and self.kind is LineKind.RANKS:
+            return any(rank.source == key.lane.source for rank in self.ranks)
         if key is None or (max(0, self.depth) != key.depth and key.depth not in self.frames):
             return False
         own = self.row_key
         return own is not None and own.lane == key.lane
+
+    @property
+    def ranks(self) -> tuple[Process, ...]:
+        """The ranks of a RANKS line."""
+        return tuple(rank for half in self.halves for rank in half)
+
+    def of_latest(self, latest: Sequence[int]) -> Line:
+        """Return a RANKS line as one of its latest rank, by the sources of all ranks, the latest first; any
+        other line as it is.
+        """
+        own = {rank.source: rank for rank in self.ranks}
+        chosen = next((own[source] for source in latest if source in own), None)
+        return self if chosen is None else self._replace(process=chosen)
 
     @property
     def fold_key(self) -> LaneKey | tuple[int, str] | None:

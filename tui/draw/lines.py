@@ -24,7 +24,8 @@ from .lane_choice import spanning_frame
 from .line import Line, LineKind
 from .line_context import LineContext, gutter
 from .overlays import OVERLAYS, DrawnLine
-from .ranks import RANK_PARTS, is_rank
+from .rank_map import map_gutter_title, map_segments
+from .ranks import RANK_PARTS, SLOWEST, is_rank
 from .rows import DIMMED, GAP, RowReader, Selected
 from .runs import BusyRow, DrawnRow, InstantRow, Run, SampleRow, SliceRow
 from .segments import (
@@ -36,8 +37,6 @@ from .segments import (
     slice_segments,
 )
 
-SLOWEST = (" slowest", " slow")
-"""What stands behind the title of the rank that the others wait for most, as there is room."""
 _RANGE = re.compile(r" \S+\.\.\S+")
 
 
@@ -84,6 +83,8 @@ def _content(
     palette, glyphs = look.palette, look.glyphs
     if line.kind is LineKind.PROCESS:
         return _Content(*_folded_title(line, look), *_busy(line, reader, session, view, look))
+    if line.kind is LineKind.RANKS:
+        return _ranks(line, is_focused, reader, session, view, look)
     if line.kind is LineKind.DELTA and (pair := pair_of(reader.trace)) is not None:
         changes = step_changes(pair.common_steps(session.steps), view, session, look)
         return _Content("  " + line.title, palette.dim, changes)
@@ -201,6 +202,25 @@ def _folded_title(line: Line, look: LineContext) -> tuple[str, Style]:
     if line.process is not None and is_rank(line.process) and title.partition(" · ")[0] not in short:
         short = fit(title, room, ellipsis)  # its number before its host's
     return short, style
+
+
+def _ranks(
+    line: Line, is_focused: bool, reader: RowReader, session: Session, view: Viewport, look: LineContext
+) -> _Content:
+    """Return a line of the map of ranks: as long as it is not known when they wait, how busy they are, as an
+    outline; why a rank is not there.
+    """
+    palette, glyphs, notes = look.palette, look.glyphs, look.ranks
+    mark = glyphs.selected if is_focused else glyphs.folded
+    title, is_slowest = map_gutter_title(line, notes, mark, look.titles - 1, glyphs)
+    style = palette.accent if is_slowest or is_focused else palette.title
+    if all(rank.source in reader.trace.missing for rank in line.ranks):
+        why = fit(" " + safe(reader.trace.missing[line.ranks[0].source]), look.area, glyphs.ellipsis)
+        return _Content(title, style, [Segment(why, palette.dim)])
+    if notes.activity is not None and reader.knows(session.clocks):
+        return _Content(title, style, map_segments(line, notes.activity, view, palette, glyphs))
+    row = reader.busy(line.members, view, session.clocks)._replace(is_outline=True)
+    return _Content(title, style, busy_segments(row, palette, glyphs))
 
 
 def _with_note(title: str, line: Line, look: LineContext) -> tuple[str, Style]:

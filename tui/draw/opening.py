@@ -12,12 +12,14 @@ from tracelane.core.trace.lane_order import drawn_device_lanes
 from ..session import FOLD_ROWS, RowKey, Session
 from .layout import Layout
 from .line import lane_key
-from .ranks import RANK_PARTS, opens_folded
+from .ranks import MIN_MAP, RANK_PARTS, has_map, opens_folded
 from .states import MAX_SLICES
 
 MIN_HOST_ROWS = 3
 """Threads that launch show at least so many rows."""
 MIN_DEVICE_ROWS = 1
+MAP_DEPTHS = ((FOLD_ROWS, FOLD_ROWS), (MIN_HOST_ROWS, FOLD_ROWS), (0, FOLD_ROWS), (0, MIN_DEVICE_ROWS))
+"""Rows that host lanes and device lanes of open ranks have beside a map: the most that leave it room."""
 
 
 def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session:
@@ -26,9 +28,13 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     devices and the threads that launch to them are seen, as far as that is possible.
     A trace without devices opens as its file orders it.
     """
-    session = replace(session, host_rows=FOLD_ROWS, device_rows=FOLD_ROWS, rank_lines=1, devices_first=False)
+    session = replace(
+        session, host_rows=FOLD_ROWS, device_rows=FOLD_ROWS, rank_lines=1, map_lines=0, devices_first=False
+    )
     drawn = drawn_device_lanes(trace)
     has_device = any(not one.aside and not drawn.isdisjoint(one.lanes) for one in trace.processes)
+    if has_map(trace) and not session.only:
+        return _with_map(trace, replace(session, devices_first=has_device), height)
     if not has_device or session.only:
         return session
     session = replace(session, devices_first=True)
@@ -62,6 +68,21 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     every = [number for number, _ in threads]
     rows = _most(MIN_HOST_ROWS, lambda rows: seen(replace(session, host_rows=rows), every))
     return replace(session, host_rows=rows)
+
+
+def _with_map(trace: Trace, session: Session, height: int) -> Session:
+    """Return the session with the lines that folded ranks share: two ranks in each where all fit, else more.
+    Ranks that are open are as deep as leaves the map room.
+    """
+    for host_rows, device_rows in MAP_DEPTHS:
+        session = replace(session, host_rows=host_rows, device_rows=device_rows, map_lines=1)
+        layout = Layout(trace, session)
+        ranks = layout.ranks_in_map
+        others = layout.height - (ranks > 0)
+        asked = -(-ranks // 2)
+        if others + min(asked, max(MIN_MAP, height // 3)) <= height:
+            break
+    return replace(session, map_lines=max(1, min(asked, max(MIN_MAP, height - others))))
 
 
 def _most(least: int, fits: Callable[[int], bool]) -> int:

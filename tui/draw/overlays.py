@@ -61,6 +61,10 @@ def draw_hits(cells: LineCells, drawn: DrawnLine) -> None:
         mark_hits(cells, drawn.row.hits, HIT_STYLE + Style(color=accent))
         return
     line = drawn.line
+    if line.kind is LineKind.RANKS and drawn.reader.hits is not None:
+        lanes = [drawn.reader.trace.lanes[number] for number in line.members]
+        rows = [(lane.source, lane.rows.start, lane.rows.stop) for lane in lanes]
+        mark_hits(cells, drawn.reader.hits_in(rows, drawn.view), HIT_STYLE)
     if line.lane is None or not (line.frames or line.kind is LineKind.MORE):
         return
     first, depths = line.lane.rows.start, line.frames
@@ -94,7 +98,8 @@ def draw_gap(cells: LineCells, drawn: DrawnLine) -> None:
 
 def draw_range(cells: LineCells, drawn: DrawnLine) -> None:
     """Shade what is blank in the range."""
-    if drawn.row is not None and drawn.session.range is not None:
+    has_time = drawn.row is not None or drawn.line.kind is LineKind.RANKS
+    if has_time and drawn.session.range is not None:
         palette = drawn.look.palette
         cells.paint(*range_cells(drawn.view, drawn.session.range), palette.in_range, palette.blank)
 
@@ -107,7 +112,7 @@ def range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
 
 def draw_cursor(cells: LineCells, drawn: DrawnLine) -> None:
     """Draw a thin mark on the row that keys act on, or set the letter there off; nothing is covered."""
-    if drawn.is_focused and drawn.line.kind is LineKind.ROW:
+    if drawn.is_focused and drawn.line.kind in (LineKind.ROW, LineKind.RANKS):
         mark_cursor(cells, drawn.view.cell(drawn.session.cursor), drawn.look)
 
 

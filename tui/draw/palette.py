@@ -57,6 +57,10 @@ DEPTH_OF = {
     "standard": Depth.STANDARD,
 }
 
+MAP_KINDS = ("kernel", "collective", "late")
+"""The colours of the map of ranks: they work, wait for another, or are the one that others wait for."""
+LATE_INK = 0.4
+"""How much of its colour the palest late cell has."""
 MIN_INK = 0.2
 """How much of its hue the palest step has at least; more where it would not differ from an empty cell."""
 OVERVIEW_LEVELS = (5, 7)
@@ -128,6 +132,8 @@ class Palette:
         self.fills = cache(partial(self._by_level, has_text=False))
         """The same for cells without text."""
         self.overview = cache(self._overview)
+        self.map_cell = cache(self._map_cell)
+        """The style of a cell of the map of ranks: (code of the glyph, of the ground) -> style."""
         self.coloured = depth is not Depth.NONE
         """Whether colour carries meaning at all."""
         self.shaded = depth in (Depth.TRUECOLOR, Depth.EIGHT_BIT)
@@ -232,6 +238,20 @@ class Palette:
             return plain
         colour = self.ground(key, OVERVIEW_LEVELS[is_inside])
         return self._style(colour, None) + Style(bgcolor=plain.bgcolor)
+
+    def _map_cell(self, glyph: int, ground: int) -> Style:
+        """Return the style of a cell whose glyph and ground show 16 times the place of a kind in MAP_KINDS,
+        from 1 on, plus a level; 0: nothing.
+        """
+        return self._style(self._map_colour(glyph), self._map_colour(ground) or self._background)
+
+    def _map_colour(self, code: int) -> RGB | None:
+        kind, level = divmod(code, 16)
+        if not kind:
+            return None
+        if (key := MAP_KINDS[kind - 1]) != "late":
+            return self.ground(key, level)
+        return blend(self.surface, self._tones.accent, LATE_INK + (1 - LATE_INK) * level / FULL)
 
     def cursor_letter(self, style: Style) -> Style:
         """Return the style of a letter that the cursor stands on: set off from its neighbours of a style."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from tracelane.core.index.captures import ranks_text
 from tracelane.core.query.views import rank_titles
+from tracelane.core.tables.device.rank_activity import RankActivity
 from tracelane.core.trace import Process, Trace
 
 from ..steps import pair_of
 
 FOLD_RANKS = 2
 """More ranks than this open folded where there are no devices."""
+MAX_LINES = 12
+"""More ranks than this share lines where they are folded: together they are a map."""
+MIN_MAP = 4
+"""Lines that a map takes at least, where open ranks leave it no more."""
 NO_PROCESS = -1
+SLOWEST = (" slowest", " slow")
+"""What stands behind the title of the rank that the others wait for most, as there is room."""
 RANK_PARTS = ("compute", "communication", "copies")
 """What the lines of a folded rank show where there is room for one each."""
 
@@ -26,6 +34,8 @@ class RankNotes(NamedTuple):
 
     slowest: int | None = None  # the rank that the others wait for most
     texts: Mapping[int, str] = MappingProxyType({})
+    latest: tuple[int, ...] = ()  # all ranks, first those that the others wait for most; empty: nobody waits
+    activity: RankActivity | None = None  # None: not known, or nobody draws it
 
 
 @lru_cache(maxsize=4)
@@ -72,6 +82,34 @@ def _by_head(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:
         group.append(process)
     if group:
         yield head, group
+
+
+Halves: TypeAlias = tuple[tuple[Process, ...], ...]
+"""The ranks of a line of the map: those of its upper half, then those of its lower half."""
+
+
+def has_map(trace: Trace) -> bool:
+    """Tell whether folded ranks share lines: there are many, and they are not those of two runs."""
+    return len(rank_heads(trace)) > MAX_LINES and opens_folded(trace) and pair_of(trace) is None
+
+
+def map_halves(ranks: Sequence[Process], lines: int, singles: int = 0) -> Iterator[Halves]:
+    """Yield the lines of a map of some ranks in their order, at most so many: each half stands for as many
+    ranks, but the first `singles` halves for one each.
+    """
+    halves: list[tuple[Process, ...]] = [(rank,) for rank in ranks[:singles]]
+    rest, room = ranks[singles:], max(1, 2 * lines - singles)
+    each = max(1, -(-len(rest) // room))
+    halves += [tuple(rest[at : at + each]) for at in range(0, len(rest), each)]
+    for at in range(0, len(halves), 2):
+        yield tuple(halves[at : at + 2])
+
+
+def map_title(trace: Trace, halves: Halves) -> str:
+    """Return which ranks a line of the map stands for."""
+    members = [trace.members[rank.source] for half in halves for rank in half]
+    numbers = sorted({member.rank for member in members if member.rank is not None})
+    return f"rank{'s' if len(numbers) > 1 else ''} {ranks_text(numbers)}"
 
 
 def opens_folded(trace: Trace) -> bool:

@@ -132,6 +132,10 @@ class RowReader:
         self._rows.clear()
         self._runs = 0
 
+    def knows(self, clocks: Clocks) -> bool:
+        """Tell whether it is known what devices and ranks do on these clocks."""
+        return self._states is not None and self._states.clocks == clocks
+
     def look_for(self, search: Hits | None, left: Hits | None) -> None:
         """Mark what a search found, and draw only what a filter left; the rows drawn so far stay kept."""
         marked, filtered = self._sought

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from rich.style import Style
 from rich.text import Text
 
 from tracelane.core.base.colours import key_of
@@ -10,6 +13,8 @@ from tracelane.core.trace import Trace
 
 from ..draw.glyphs import Glyphs
 from ..draw.palette import Look, Palette
+from ..draw.rank_map import LATE, WAITS, WORKS, half_cells
+from ..draw.ranks import has_map
 from ..draw.runs import FULL
 from ..draw.segments import dots
 
@@ -59,11 +64,22 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
             "how busy a folded line is, and with what",
         ),
         (glyphs.shades[1] * 3, palette.style("collective", faint), "waits for a peer or another stream"),
+        *_map_marks(trace, palette, glyphs),
         ("[x]", palette.style("annotation", Look.BRACKET), "an annotation of what is below"),
     ]
     meanings = [Text.assemble((mark, style), " ", text, no_wrap=True, end="") for mark, style, text in marks]
     lines.extend(_columns(meanings, max(map(len, meanings)), width))
     return Text("\n").join(lines)
+
+
+def _map_marks(trace: Trace, palette: Palette, glyphs: Glyphs) -> Iterator[tuple[str, Style, str]]:
+    """Yield what the colours, or textures, of the map of ranks mean, as it draws them."""
+    if not has_map(trace):
+        return
+    said = {WORKS: "it works", WAITS: "it waits for another", LATE: "the others wait for it"}
+    for kind, meaning in said.items():
+        text, style = half_cells(kind, palette, glyphs)
+        yield text, style, f"upper rank of a line: {meaning}"
 
 
 def _ink(palette: Palette, glyphs: Glyphs) -> Text:
