@@ -131,9 +131,9 @@ def _written(trace: Trace, facts: DeviceFacts) -> bytes:
         gaps.append([lane, len(one.starts), list(one.details.items())])
     notes, spent = facts.notes, facts.spent
     ranks = []
-    for source, stretches in _activity(notes, facts.states.of_devices).items():
-        longs += [side for one in stretches for side in (one.starts, one.ends)]
-        ranks.append([source, list(map(len, stretches))])
+    for source, intervals in _activity(notes, facts.states.of_devices).items():
+        longs += [side for one in intervals for side in (one.starts, one.ends)]
+        ranks.append([source, list(map(len, intervals))])
     head = {
         "shares": [list(one) for one in facts.shares],
         "notes": [notes.slowest, list(notes.texts.items()), list(notes.latest)],
@@ -173,7 +173,7 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
         work_device = WorkDevice(device, rank, name)
         states.append((work_device, edges, longest, layers))
     longs = {lane: tuple(next(arrays) for _ in range(3)) for lane, *_ in head["gaps"]}
-    stretches = {
+    of_ranks = {
         source: [Intervals(next(arrays), next(arrays)) for _ in sizes] for source, sizes in head["ranks"]
     }
     known = [
@@ -185,9 +185,9 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
         gaps[trace.lanes[lane].index] = LaneGaps(starts, ends, after, next(arrays), dict(details))
     slowest, texts, latest = head["notes"]
     activity = None
-    if stretches:
-        delays = {source: own for source, (own, *_) in stretches.items()}
-        hosts = {source: HostActivity(*host) for source, (_, *host) in stretches.items() if host}
+    if of_ranks:
+        delays = {source: own for source, (own, *_) in of_ranks.items()}
+        hosts = {source: HostActivity(*host) for source, (_, *host) in of_ranks.items() if host}
         activity = RankActivity.of(delays, hosts, known)
     return DeviceFacts(
         [DeviceShare(*one) for one in head["shares"]],

@@ -13,7 +13,7 @@ from tests.events import complete
 from tests.rank_files import straggler_files
 from tracelane.core.base.arrays import Intervals, merge
 from tracelane.core.tables.device.device_state import device_states
-from tracelane.core.tables.device.rank_activity import RankActivity, Stretches
+from tracelane.core.tables.device.rank_activity import RankActivity, RankIntervals
 from tracelane.core.tables.device.rank_delays import delays, host_activity
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.peers.skew import skew
@@ -40,7 +40,7 @@ def test_cells_of_all_ranks_are_those_of_each(ranks: list[list[tuple[int, int]]]
         ]
         for one in own
     ]
-    assert Stretches(own).in_cells(edges).tolist() == expected
+    assert RankIntervals(own).in_cells(edges).tolist() == expected
 
 
 def _bounds(one: Intervals) -> tuple[list[int], list[int]]:

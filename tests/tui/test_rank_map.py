@@ -13,7 +13,7 @@ from tests.rank_files import straggler_files
 from tests.tui.driver import open_viewer, press_keys, screen_text
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.base.arrays import EMPTY, Intervals
-from tracelane.core.tables.device.rank_activity import RankActivity, Stretches
+from tracelane.core.tables.device.rank_activity import RankActivity, RankIntervals
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.device_facts import stored_facts
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
@@ -48,7 +48,7 @@ def activity_of(count: int, late: int) -> RankActivity:
     works = [one.union(meets) if rank == late else one for rank in range(count)]
     waits = [EMPTY if rank == late else meets for rank in range(count)]
     delays = [meets if rank == late else EMPTY for rank in range(count)]
-    return RankActivity(tuple(range(count)), *(Stretches(tuple(each)) for each in (works, waits, delays)))
+    return RankActivity(tuple(range(count)), *(RankIntervals(tuple(each)) for each in (works, waits, delays)))
 
 
 def notes_of(count: int, late: int) -> RankNotes:
@@ -64,10 +64,10 @@ def test_each_rank_has_its_half_of_a_line(count: int, lines: int, has_singles: b
     where ranks are sorted the first have one each.
     """
     heads = list(rank_heads(ranks_of(count)).values())
-    made = list(map_halves(heads, lines, lines if has_singles else 0))
-    halves = [half for line in made for half in line]
-    assert [rank for half in halves for rank in half] == heads and len(made) <= lines
-    assert all(len(line) == 2 for line in made[:-1])
+    lines_of = list(map_halves(heads, lines, lines if has_singles else 0))
+    halves = [half for line in lines_of for half in line]
+    assert [rank for half in halves for rank in half] == heads and len(lines_of) <= lines
+    assert all(len(line) == 2 for line in lines_of[:-1])
     singles = lines if has_singles else 0
     assert {len(half) for half in halves[:singles]} <= {1}
     assert len({len(half) for half in halves[singles:-1]}) <= 1

@@ -268,13 +268,11 @@ class Layout:
         """Add the lines that folded ranks share, below those that are open."""
         if not self._in_map:
             return
-        place = {source: at for at, source in enumerate(session.rank_order)}
+        turn = {source: at for at, source in enumerate(session.rank_order)}
         lanes = {rank.source: numbers for rank, numbers in self._in_map}
-        ranks = sorted(
-            (rank for rank, _ in self._in_map), key=lambda rank: place.get(rank.source, len(place))
-        )
+        ranks = sorted((rank for rank, _ in self._in_map), key=lambda rank: turn.get(rank.source, len(turn)))
         self.ranks_in_map = len(ranks)
-        for halves in map_halves(ranks, session.map_lines, session.map_lines if place else 0):
+        for halves in map_halves(ranks, session.map_lines, session.map_lines if turn else 0):
             members = tuple(number for half in halves for rank in half for number in lanes[rank.source])
             self._block_of_lane.update(dict.fromkeys(members, len(self._blocks)))
             self._add(_Block(LineKind.RANKS, 1, halves[0][0], folded=True, members=members, halves=halves))

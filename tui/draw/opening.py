@@ -79,10 +79,10 @@ def _with_map(trace: Trace, session: Session, height: int) -> Session:
         layout = Layout(trace, session)
         ranks = layout.ranks_in_map
         others = layout.height - (ranks > 0)
-        asked = -(-ranks // 2)
-        if others + min(asked, max(MIN_MAP, height // 3)) <= height:
+        wanted_lines = -(-ranks // 2)
+        if others + min(wanted_lines, max(MIN_MAP, height // 3)) <= height:
             break
-    return replace(session, map_lines=max(1, min(asked, max(MIN_MAP, height - others))))
+    return replace(session, map_lines=max(1, min(wanted_lines, max(MIN_MAP, height - others))))
 
 
 def _most(least: int, fits: Callable[[int], bool]) -> int:

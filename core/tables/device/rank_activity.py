@@ -17,7 +17,7 @@ MAX_SPAN = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
-class Stretches:
+class RankIntervals:
     """The stretches of time of N ranks, each rank's own disjoint and ascending; trace time in ns."""
 
     of_ranks: tuple[Intervals, ...]
@@ -80,9 +80,9 @@ class RankActivity:
     """
 
     sources: tuple[int, ...]
-    works: Stretches
-    waits: Stretches
-    delays: Stretches
+    works: RankIntervals
+    waits: RankIntervals
+    delays: RankIntervals
 
     @classmethod
     def of(
@@ -105,7 +105,7 @@ class RankActivity:
             waits.append(reduce(Intervals.union, (one.spent[WAITING] for one in own), host.waits))
             works.append(busy)
         columns = (tuple(works), tuple(waits), tuple(delays.values()))
-        return cls(tuple(delays), *map(Stretches, columns))
+        return cls(tuple(delays), *map(RankIntervals, columns))
 
     def in_cells(self, edges: I64) -> RankCells:
         """Return what the ranks do between each two of W + 1 ascending times of the trace."""
