@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from tracelane.core.logs.overlay import LogOptions, Overlay, open_overlay, with_
 from tracelane.core.logs.series import DeviceLog, Series
 from tracelane.core.logs.stamps import StampKind, Wall, offset_text, zone_offset
 from tracelane.core.query.busy import sample_cells
+from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.ranks.ranks import ranks
 from tracelane.core.trace import Trace, open_trace
 
 POWER = LogColumn("pwr", "W", ColumnKind.POWER)
@@ -88,6 +91,17 @@ def test_cells_show_what_holds_in_them(samples: Samples, edges: list[int]) -> No
         inside = [v for a, b, v in samples if a < right and b > left and b > a and not math.isnan(v)]
         low, high = float(cells.low[cell]), float(cells.high[cell])
         assert (low, high) == (min(inside), max(inside)) if inside else math.isnan(low) and math.isnan(high)
+
+
+def test_a_log_is_no_rank(demo: Path, tmp_path: Path) -> None:
+    """Where no file says its rank each file counts as one, and a log over them does not."""
+    whole = json.loads((demo / "rank0.pt.trace.json").read_text(encoding="utf-8"))
+    del whole["distributedInfo"]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    trace = open_overlay(open_trace(path, index_dir=tmp_path), [demo / "aiu-smi.log"], LogOptions())
+    assert len(trace.indexes) == 2
+    assert [one.source for one in ranks(Scope(trace)).ranks] == [0]
 
 
 def test_entries_tell_their_sample() -> None:
