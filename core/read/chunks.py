@@ -181,9 +181,8 @@ class ChunkReader:
 
     def _event_at(self, text: ScanText, cell: int) -> int:
         """Return the offset from which on an event seems to begin, at or after `cell`."""
-        low = max(text.offset, cell - LOOK_BEHIND) - text.offset
-        for match in _BETWEEN.finditer(text.data[low : text.size].data):  # no copy of what may be 16 MB
-            begin = text.offset + low + match.end() - 1
+        for match in _BETWEEN.finditer(text.data[: text.size].data):  # no copy of what may be 16 MB
+            begin = text.offset + match.end() - 1
             if begin >= cell:
                 return begin
         return text.offset + text.size
