@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from .kineto import STEP, SliceKind, slice_kind, work_kind
+from .kineto import STEP, WAITS, SliceKind, slice_kind, work_kind
 from .numbers import whole_number
 
 RGB: TypeAlias = tuple[int, int, int]
@@ -102,29 +102,42 @@ class Hue(NamedTuple):
 
 
 FAMILIES: dict[str, Hue] = {
-    "cpu_op": Hue(262, 0.115, (0.657, 0.64), (24, 60, 67, 68), (153, 146, 110, 68), ("bright_blue", "blue")),
+    "cpu_op": Hue(
+        264, 0.062, (0.396, 0.785), (237, 24, 60, 61), (153, 117, 111, 110), ("bright_blue", "cyan")
+    ),
     "python": Hue(
-        120, 0.015, (0.611, 0.82), (237, 239, 242, 102), (253, 187, 252, 251), ("bright_black", "white")
+        116, 0.01, (0.376, 0.831), (239, 240, 241, 242), (252, 251, 250, 249), ("bright_black", "white")
     ),
-    "annotation": Hue(308, 0.11, (0.765, 0.82), (60, 96, 139, 183), (189, 188, 183, 146), ("magenta",) * 2),
-    "runtime": Hue(93, 0.14, (0.811, 0.764), (58, 94, 136, 178), (223, 186, 179, 178), ("yellow",) * 2),
+    "annotation": Hue(
+        308, 0.139, (0.751, 0.711), (60, 96, 139, 183), (183, 182, 177, 140), ("magenta", "bright_blue")
+    ),
+    "runtime": Hue(
+        90, 0.163, (0.389, 0.806), (238, 64, 100, 101), (186, 184, 180, 178), ("yellow", "bright_magenta")
+    ),
     "driver": Hue(
-        70, 0.094, (0.645, 0.614), (52, 59, 94, 137), (187, 180, 173, 137), ("magenta", "bright_black")
+        70, 0.094, (0.39, 0.81), (58, 94, 95, 137), (186, 185, 180, 179), ("yellow", "bright_magenta")
     ),
-    "kernel": Hue(155, 0.114, (0.84, 0.5), (22, 65, 72, 151), (151, 108, 65, 22), ("bright_green", "green")),
-    "memcpy": Hue(195, 0.107, (0.678, 0.668), (23, 24, 30, 37), (152, 116, 73, 37), ("cyan",) * 2),
+    "blocking": Hue(
+        93, 0.157, (0.825, 0.691), (58, 94, 136, 214), (185, 178, 142, 172), ("bright_yellow", "yellow")
+    ),
+    "kernel": Hue(
+        156, 0.084, (0.873, 0.508), (22, 65, 72, 151), (151, 108, 65, 22), ("bright_green", "green")
+    ),
+    "memcpy": Hue(194, 0.095, (0.635, 0.571), (23, 30, 31, 37), (116, 73, 66, 31), ("cyan", "blue")),
     "memset": Hue(
-        218, 0.071, (0.826, 0.744), (59, 66, 109, 116), (187, 152, 116, 81), ("white", "bright_blue")
+        218, 0.062, (0.832, 0.643), (59, 66, 109, 116), (152, 116, 38, 33), ("white", "bright_black")
     ),
-    "overhead": Hue(30, 0.14, (0.52, 0.801), (88, 59, 95, 131), (224, 223, 217, 210), ("red",) * 2),
+    "overhead": Hue(
+        31, 0.139, (0.586, 0.738), (88, 124, 95, 196), (217, 216, 209, 174), ("red", "bright_red")
+    ),
     "collective": Hue(
-        52, 0.167, (0.738, 0.668), (94, 130, 166, 209), (222, 216, 172, 166), ("bright_red",) * 2
+        52, 0.165, (0.719, 0.622), (94, 130, 166, 209), (216, 208, 202, 166), ("bright_red", "red")
     ),
     "memory": Hue(
-        335, 0.15, (0.544, 0.575), (52, 53, 96, 133), (218, 182, 139, 133), ("bright_magenta",) * 2
+        326, 0.172, (0.593, 0.597), (89, 90, 96, 134), (219, 176, 170, 134), ("bright_magenta", "magenta")
     ),
     "sync": Hue(
-        30, 0.05, (0.724, 0.707), (23, 59, 138, 181), (188, 187, 181, 138), ("bright_white", "black")
+        30, 0.05, (0.724, 0.707), (59, 95, 138, 181), (182, 181, 174, 138), ("bright_white", "black")
     ),
     "trace": Hue(
         260, 0.015, (0.55, 0.8), (238, 240, 242, 244), (252, 250, 248, 246), ("bright_black", "white")
@@ -154,6 +167,8 @@ FAMILY_OF = {
     SliceKind.PROFILER: "trace",
 }
 """The colour family of each kind of slice; others have one by a hash of their name or category."""
+_CALLS = {SliceKind.CALL, SliceKind.DRIVER_CALL}
+"""Calls in which the host waits for the device are of the family "blocking"."""
 
 CNAMES: dict[str, RGB] = {
     "thread_state_uninterruptible": (182, 125, 143),
@@ -225,7 +240,10 @@ def key_of(
         return FAMILY_OF[work_kind(category, name)]
     if colour_by == "name" or not category:
         return key_of_name(name)
-    return FAMILY_OF.get(slice_kind(category, name)) or key_of_name(category)
+    kind = slice_kind(category, name)
+    if kind in _CALLS and WAITS.search(name):
+        return "blocking"
+    return FAMILY_OF.get(kind) or key_of_name(category)
 
 
 def drawn_kind(category: str, name: str) -> SliceKind:

@@ -291,6 +291,16 @@ def started_work(call: str) -> StartedWork | None:
     return next(starts, None)
 
 
+BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz|_v2)?$")
+"""Calls that copy and return when the copy is done, in the words of any vendor: cudaMemcpy, musaMemcpy."""
+WAITS = re.compile(
+    r"^[a-z]\w*Sync(hronize(Stream|Device|Event|Context|Queue)?)?(WithTimeout)?(_\w+)?$"
+    r"|^synchronize(Stream|Device|Event)?$"
+    rf"|{any_of('waits')}|{BLOCKING_COPIES.pattern}"
+)
+"""Calls in which the host waits for the device."""
+
+
 CAPTURE_BEGINS = re.compile(r"[a-z]{2,12}StreamBeginCapture\w*")
 CAPTURE_ENDS = re.compile(r"[a-z]{2,12}StreamEndCapture\w*")
 """Between these a stream only records into a graph: what is launched there does not run."""

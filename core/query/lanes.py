@@ -24,6 +24,10 @@ numbers for each kind of copy.
 """
 
 
+SAMPLE, MOST_ROWS = 1024, 256
+"""How many slices of a row, evenly spread, and rows of a lane are compared with those above them."""
+
+
 class LaneList(Sequence[Lane]):
     """All non-empty lanes in display order; each lane is created when it is first asked for."""
 
@@ -176,6 +180,31 @@ class RowColumns:
             positions, begins = ragged(totals, totals + self._rows["category_count"][stored].astype(np.int64))
             busy[stored] = np.add.reduceat(self._index.column("category_sums")[positions], begins)
         return busy
+
+    def repeat_those_above(self, share: float) -> AnyArray:
+        """Tell of each row whether its slices repeat those of the row above: of their time, such a share is
+        in slices of which one child of their category takes such a share. Of a long row an even sample is
+        looked at, of a deep lane the first rows.
+        """
+        repeat = np.zeros(len(self._rows), np.bool_)
+        busy, counts = self.busy, self.counts
+        is_alike = (busy[1:] < 0) | (busy[1:] >= share * share * busy[:-1])  # no sum: a row of few slices
+        is_alike &= self.are_slices[:-1] & self.are_slices[1:] & (counts[1:] > 0)
+        for above in np.flatnonzero(is_alike[:MOST_ROWS]).tolist():
+            parents = np.linspace(0, counts[above] - 1, min(counts[above], SAMPLE)).astype(np.int64)
+            parents += int(self._rows["first"][above])
+            first = int(self._rows["first"][above + 1])
+            starts, categories = self._index.column("slices.start"), self._index.column("slices.category")
+            durations = self._index.duration(parents)
+            # A child that takes more than half of a slice covers its middle.
+            middles = starts[parents] + durations // 2
+            children = np.searchsorted(starts[first : first + counts[above + 1]], middles, "right") - 1
+            positions = first + np.maximum(children, 0)
+            is_one = (children >= 0) & (categories[positions] == categories[parents])
+            is_one &= self._index.duration(positions) >= share * durations
+            is_one &= starts[positions] >= starts[parents]
+            repeat[above + 1] = durations[is_one].sum() >= share * max(1, durations.sum())
+        return repeat
 
     def hold_only(self, category: str) -> AnyArray:
         """Tell of each row whether it has slices, all of one category."""

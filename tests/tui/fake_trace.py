@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.index.format import LaneKind, LaneRole
 from tracelane.core.trace import Lane, Process, Trace
+
+
+class FakeRows(NamedTuple):
+    """Rows of which none repeats another."""
+
+    count: int
+
+    def repeat_those_above(self, share: float) -> list[bool]:
+        """Return that none does, whatever the share."""
+        return [False] * self.count if share else []
 
 
 @dataclass(eq=False)
@@ -27,6 +37,10 @@ class FakeTrace:
     def categories(self, source: int) -> Sequence[str]:
         """Return none: a lane's slices are only counted."""
         return ()
+
+    def row_columns(self, lane: Lane) -> FakeRows:
+        """Return what the rows of a lane hold: nothing that is known."""
+        return FakeRows(len(lane.rows))
 
     device_lanes: frozenset[int] = frozenset()
     launching_lanes: Mapping[int, int] = field(default_factory=dict)

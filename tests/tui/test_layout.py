@@ -420,7 +420,36 @@ def test_frames_that_fill_little_fold_with_those_above_them(tmp_path: Path) -> N
     trace = Trace([index_of([*spanning, *little, *nested, op, wide], tmp_path / "wide")])
     layout = Layout(trace, SESSION)
     rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW]
-    assert [line.depth for line in rows] == [0, 1, 2, 3, 4]
+    assert [(line.depth, line.frames) for line in rows] == [(0, range(2))] + [
+        (at, range(0)) for at in (2, 3, 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "category", "depths"),
+    [(0.96, "cpu_op", [0, 2]), (0.94, "cpu_op", [0, 1, 2]), (0.96, "cuda_runtime", [0, 1, 2])],
+)
+def test_a_chain_is_one_line(share: float, category: str, depths: list[int], tmp_path: Path) -> None:
+    """A row whose slices are each repeated by one child of their category for 95 % of their time stands for
+    this child's row, too; less, two children that share it or a call within an operator are drawn.
+    """
+    events = []
+    for at in range(0, 10_000, 1000):
+        events += [
+            complete(at, 900, "aten::to", "cpu_op"),
+            complete(at, 900 * share, "aten::copy_", category),
+        ]
+        events += [complete(at, 420, "a", "cpu_op"), complete(at + 430, 420, "b", "cpu_op")]
+    trace = Trace([index_of(events, tmp_path / "chain")])
+    layout = Layout(trace, SESSION)
+    rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW]
+    assert [line.depth for line in rows] == depths
+    key = lane_key(trace.lanes[0])
+    assert layout.y_of(RowKey(key, 1)) == (1 if len(depths) == 2 else 2)
+    opened = Layout(trace, replace(SESSION, unfolded=frozenset({key})))
+    assert [line.depth for line in opened.lines(0, opened.height) if line.kind is LineKind.ROW] == [0, 1, 2]
+    brute = trace.row_columns(trace.lanes[0]).repeat_those_above(0.95).tolist()
+    assert brute == [depth not in depths for depth in range(3)]
 
 
 def test_frames_with_slivers_beside_them_fold(tmp_path: Path) -> None:
@@ -437,10 +466,10 @@ def test_frames_with_slivers_beside_them_fold(tmp_path: Path) -> None:
     trace = Trace([index_of([*outer, step, *near, *slivers, *short, *sibling], tmp_path / "near")])
     layout = Layout(trace, SESSION)
     rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW]
-    expected = [(2, range(3)), (3, range(0)), (6, range(4, 7)), (7, range(0)), (8, range(0)), (9, range(0))]
+    expected = [(2, range(3)), (3, range(0)), (6, range(4, 7)), (7, range(7, 10))]
     assert [(line.depth, line.frames) for line in rows] == expected
     key = lane_key(trace.lanes[0])
-    assert [layout.y_of(RowKey(key, depth)) for depth in range(10)] == [1, 1, 1, 2, 3, 3, 3, 4, 5, 6]
+    assert [layout.y_of(RowKey(key, depth)) for depth in range(10)] == [1, 1, 1, 2, 3, 3, 3, 4, 4, 4]
     opened = Layout(trace, replace(SESSION, unfolded=frozenset({key})))
     drawn = [line.depth for line in opened.lines(0, opened.height) if line.kind is LineKind.ROW]
     assert drawn == list(range(10))

@@ -23,6 +23,7 @@ CHIEF = (
     "python",
     "annotation",
     "runtime",
+    "blocking",
     "kernel",
     "memcpy",
     "memset",
@@ -73,6 +74,9 @@ def _oklab(colour: RGB, eyes: F64) -> F64:
         ("cpu_op", "aten::mm", "", "category", "cpu_op"),
         ("Kernel", "gemm", "", "category", "kernel"),
         ("cuda_runtime", "cudaLaunchKernel", "", "category", "runtime"),
+        ("cuda_runtime", "cudaDeviceSynchronize", "", "category", "blocking"),
+        ("cuda_driver", "cuStreamSynchronize", "", "category", "blocking"),
+        ("cuda_runtime", "cudaMemcpyAsync", "", "category", "runtime"),
         ("privateuse1_runtime", "launch", "", "category", "runtime"),
         ("cuda_driver", "cuLaunchKernel", "", "category", "driver"),
         ("kernel", "ncclDevKernel_AllReduce", "", "category", "collective"),
@@ -133,12 +137,28 @@ def test_the_more_is_covered_the_more_is_seen(depth: Depth, dark: bool) -> None:
 @pytest.mark.parametrize("dark", [True, False])
 @pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
 def test_the_palest_ink_is_seen(depth: Depth, dark: bool) -> None:
-    """A cell of which slices cover least has a contrast of 1.3 to an empty one, in every mode."""
+    """A cell of which slices cover least has a contrast of 1.5 to an empty one, in every mode."""
     palette = Palette(depth, dark)
     background = palette.blank.bgcolor
     assert background is not None
     for key in (key for key in KEYS if not key.startswith("=")):
-        assert contrast(palette.ground(key, 1), _rgb(background)) >= 1.3, key
+        assert contrast(palette.ground(key, 1), _rgb(background)) >= 1.495, key
+
+
+@pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
+def test_the_host_whispers(depth: Depth, dark: bool) -> None:
+    """Python, operators and calls that do not wait are paler than any work of a device, in every mode; a call
+    that waits for it is louder than they are.
+    """
+    palette = Palette(depth, dark)
+    background = palette.blank.bgcolor
+    assert background is not None
+    seen = {key: contrast(palette.ground(key, 8), _rgb(background)) for key in FAMILIES}
+    host = [seen[key] for key in ("python", "cpu_op", "runtime", "driver")]
+    devices = [seen[key] for key in ("kernel", "memcpy", "memset", "collective")]
+    assert max(host) < min(devices)
+    assert seen["blocking"] > max(host)
 
 
 @pytest.mark.parametrize("dark", [True, False])
@@ -187,7 +207,7 @@ def test_families_differ_in_sixteen_colours(dark: bool) -> None:
     """
     palette = Palette(Depth.STANDARD, dark)
     for lane in (
-        ("cpu_op", "python", "runtime", "driver", "overhead", "collective", "memory"),
+        ("cpu_op", "python", "runtime", "blocking", "overhead", "collective", "memory"),
         ("kernel", "memcpy", "memset", "collective", "sync", "memory"),
     ):
         assert len({palette.ground(key, 8) for key in lane}) == len(lane)

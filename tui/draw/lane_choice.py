@@ -147,6 +147,12 @@ LITTLE = 0.1
 PYTHON = "python_function"
 
 
+MIN_DEPTH = 3
+"""Lanes of fewer rows show each."""
+REPEATED = 0.95
+"""A slice of which one child takes this share is repeated by it."""
+
+
 class FoldedFrames(NamedTuple):
     """Rows of a lane that one line stands for: their depths, and the one that is drawn on it."""
 
@@ -155,18 +161,34 @@ class FoldedFrames(NamedTuple):
 
 
 def folded_frames(trace: Trace, lane: Lane) -> tuple[FoldedFrames, ...]:
-    """Return which frames of a lane one line each stands for, from above: at least three that span the lane
-    one below the other, and those below such ones that fill little of it. Beside a frame that takes 99 % of
-    the extent there may be others in its row, which together are at most a hundredth.
+    """Return which rows of a host's lane one line each stands for, from above. Of Python frames at least
+    three that span the lane one below the other, and those below such ones that fill little of it: the
+    innermost is drawn. Beside a frame that takes 99 % of the extent there may be others in its row, which
+    together are at most a hundredth. Then chains, rows that only repeat the one above: the outermost is drawn.
     """
-    if lane.depth < MIN_FRAMES or PYTHON not in trace.categories(lane.source):
+    if lane.depth < MIN_DEPTH or lane.role is not LaneRole.HOST:
         return ()
     return _folded(trace, lane.index)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _folded(trace: Trace, number: int) -> tuple[FoldedFrames, ...]:
     lane = trace.lanes[number]
+    frames = _spanning(trace, lane) if PYTHON in trace.categories(lane.source) else []
+    away = {depth for one in frames for depth in one.depths}
+    repeats = trace.row_columns(lane).repeat_those_above(REPEATED)
+    row = 0
+    while row < lane.depth:
+        end = row + 1
+        while end < lane.depth and repeats[end] and row not in away and end not in away:
+            end += 1
+        if end - row > 1:
+            frames.append(FoldedFrames(range(row, end), row))
+        row = end
+    return tuple(sorted(frames, key=lambda one: one.depths.start))
+
+
+def _spanning(trace: Trace, lane: Lane) -> list[FoldedFrames]:
     rows, extent = trace.row_columns(lane), max(1, lane.end - lane.start)
     wide = rows.are_slices & (rows.extents >= WIDE * extent)
     for depth in np.flatnonzero(wide).tolist():
@@ -181,7 +203,7 @@ def _folded(trace: Trace, number: int) -> tuple[FoldedFrames, ...]:
         if below - row >= MIN_FRAMES:
             groups.append(FoldedFrames(range(row, below), end - 1))
         row = below
-    return tuple(groups)
+    return groups
 
 
 def spanning_frame(trace: Trace, lane: Lane, depth: int) -> int | None:

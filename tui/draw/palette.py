@@ -67,7 +67,7 @@ OVERVIEW_LEVELS = (5, 7)
 """As bright as cells of so many eighths are states in the minimap, outside of the view and inside."""
 FAINT_LEVEL = 6
 """In 256 colours a faint glyph is as bright as a cell of so many eighths."""
-PALEST = 1.32
+PALEST = 1.5
 """The contrast of the palest step to an empty cell."""
 
 HASHED_16 = ("blue", "cyan", "green", "magenta", "bright_blue", "white", "yellow", "bright_magenta")

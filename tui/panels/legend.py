@@ -37,6 +37,8 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
     if entries:
         collective = Text("   ", palette.style("collective", Look.WHOLE), no_wrap=True, end="")
         entries.append(Text.assemble(collective, " collectives, by name", no_wrap=True, end=""))
+        blocking = Text("   ", palette.style("blocking", Look.WHOLE), no_wrap=True, end="")
+        entries.append(Text.assemble(blocking, " calls that wait for a device", no_wrap=True, end=""))
     lines = _columns(entries, CATEGORY_CELLS, width)
     lines.append(Text(""))
     lines.append(_ink(palette, glyphs))
@@ -44,7 +46,7 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
     title, drawn, faint = palette.title, glyphs.bars, Look.FAINT
     marks = [
         (f"12 {glyphs.many} mm 28 %", many, "merged slices: count, name with most time (≈: of a sample)"),
-        (f" {glyphs.folded_frames} ", title, "nested Python frames folded to one row"),
+        (f" {glyphs.folded_frames} ", title, "rows that repeat each other, as one"),
         (f" {glyphs.instant} ", palette.style("annotation", Look.MARK), "an instant"),
         (f" {glyphs.overlap} ", title, "row of slices that overlap without nesting"),
         (f" {glyphs.ragged} ", title, "a begin without its end"),

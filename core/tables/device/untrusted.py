@@ -30,7 +30,7 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
 from ...base.clock import Clocks
-from ...base.kineto import RUNTIME, StartedWork, started_work
+from ...base.kineto import RUNTIME, WAITS, StartedWork, started_work
 from ...index.format import LaneRole, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.groups import dense
@@ -42,7 +42,6 @@ from ...trace.devices import Device, devices
 from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER
 from ..frame.scope import Scope, WithoutOpenEnded
-from ..host.host_columns import WAITS
 
 if TYPE_CHECKING:
     from ...trace import Trace

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, distinct, merge
-from ...base.kineto import ON_THE_HOST, STEP
+from ...base.kineto import BLOCKING_COPIES, ON_THE_HOST, STEP, WAITS
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
@@ -33,7 +33,6 @@ from ..frame.scope import Scope
 from ..host.host_columns import (
     ALLOCATES,
     ANY_COPY,
-    BLOCKING_COPIES,
     COPY_OPS,
     LOADER,
     MOVES_DATA,
@@ -41,7 +40,6 @@ from ..host.host_columns import (
     PROFILER,
     READ_OPS,
     TRAINS,
-    WAITS,
     HostSlices,
     host_of,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge, sum_of
-from ...base.kineto import GROUPS, STEP
+from ...base.kineto import BLOCKING_COPIES, GROUPS, STEP, WAITS
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
@@ -13,7 +13,7 @@ from ...index.format import NONE, LaneKind, LaneRole, SliceFlag
 from ...query.groups import groups_alike
 from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
-from ..host.host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
+from ..host.host_columns import LOADER, READ_OPS
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .device import COLLECTIVE

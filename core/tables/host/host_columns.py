@@ -26,14 +26,6 @@ from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 
 LONG_NAME = 80
 """Of a longer name a sentence has the short form."""
-BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz|_v2)?$")
-"""Calls that copy and return when the copy is done, in the words of any vendor: cudaMemcpy, musaMemcpy."""
-WAITS = re.compile(
-    r"^[a-z]\w*Sync(hronize(Stream|Device|Event|Context|Queue)?)?(WithTimeout)?(_\w+)?$"
-    r"|^synchronize(Stream|Device|Event)?$"
-    rf"|{any_of('waits')}|{BLOCKING_COPIES.pattern}"
-)
-"""Calls in which the host waits for the device."""
 COPY_OPS = re.compile(
     r"^aten::(copy_|_copy_from|_copy_from_and_resize|_to_copy|to|item|_local_scalar_dense|cpu|cuda)$"
 )

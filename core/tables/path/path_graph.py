@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 
 from ...base.arrays import I64, U8, AnyArray, distinct, places_in
-from ...base.kineto import SYNC_RECORDS
+from ...base.kineto import SYNC_RECORDS, WAITS
 from ...index.store import Index
 from ...query.args import argument_values
 from ...query.groups import concatenated, dense
@@ -36,7 +36,7 @@ from ..device.device_state import looked_at, peers_of
 from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER, work_of
 from ..frame.scope import Scope
-from ..host.host_columns import ANY_COPY, WAITS
+from ..host.host_columns import ANY_COPY
 from ..host.op_events import RUNTIME, host_kinds
 from ..host.slice_table import SOURCE_BITS, slice_ids
 from .path_points import (
