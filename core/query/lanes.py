@@ -24,7 +24,7 @@ numbers for each kind of copy.
 """
 
 
-SAMPLE, MOST_ROWS = 1024, 256
+SAMPLE, MAX_ROWS = 1024, 256
 """How many slices of a row, evenly spread, and rows of a lane are compared with those above them."""
 
 
@@ -190,7 +190,7 @@ class RowColumns:
         busy, counts = self.busy, self.counts
         is_alike = (busy[1:] < 0) | (busy[1:] >= share * share * busy[:-1])  # no sum: a row of few slices
         is_alike &= self.are_slices[:-1] & self.are_slices[1:] & (counts[1:] > 0)
-        for above in np.flatnonzero(is_alike[:MOST_ROWS]).tolist():
+        for above in np.flatnonzero(is_alike[:MAX_ROWS]).tolist():
             parents = np.linspace(0, counts[above] - 1, min(counts[above], SAMPLE)).astype(np.int64)
             parents += int(self._rows["first"][above])
             first = int(self._rows["first"][above + 1])

@@ -164,7 +164,7 @@ def folded_frames(trace: Trace, lane: Lane) -> tuple[FoldedFrames, ...]:
     """Return which rows of a host's lane one line each stands for, from above. Of Python frames at least
     three that span the lane one below the other, and those below such ones that fill little of it: the
     innermost is drawn. Beside a frame that takes 99 % of the extent there may be others in its row, which
-    together are at most a hundredth. Then chains, rows that only repeat the one above: the outermost is drawn.
+    together are at most a hundredth. Then chains, rows that only repeat the one above: the first is drawn.
     """
     if lane.depth < MIN_DEPTH or lane.role is not LaneRole.HOST:
         return ()
