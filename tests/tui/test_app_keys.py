@@ -208,7 +208,7 @@ async def test_read_report_and_legend(file_trace: Trace) -> None:
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "cuda_runtime" in text and "kernel" in text and "pinned" in text
-        assert "collectives" in text and "Python frames" in text
+        assert "collectives" in text and "calls that wait" in text and "rows that repeat" in text
 
 
 async def test_rulers(file_trace: Trace) -> None:
