@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from ..base.arrays import EMPTY, F64, I64, AnyArray, Intervals, distinct, merge
+from ..base.cached_per_object import cached_per_object
 from ..base.numbers import whole_number
 from ..index.flex import PREPARES, flex_work, is_flex, preparations
 from ..index.store import Index
@@ -134,7 +134,7 @@ class FlexStamps:
         return rows[1:][sound], moments[rows[1:]][sound], watts[sound]
 
 
-@lru_cache(maxsize=64)
+@cached_per_object()
 def preparing_slices(index: Index) -> I64:
     """Return the slices in which a device prepares kernels: those of `Cmpt Prep`, where most of LOOKED_AT of
     them last as long as from TS2 to TS3 at the clock that all of these slices or the device's work tell; none

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.arrays import AnyArray
+from ..base.cached_per_object import cached_per_object
 from ..base.numbers import whole_number
 from ..base.vendors import VENDORS, vendor_of_device
 from ..index.flex import is_flex
@@ -39,7 +39,7 @@ class Device(NamedTuple):
     lanes: tuple[int, ...]
 
 
-@lru_cache(maxsize=8)
+@cached_per_object()
 def devices(trace: TraceLanes) -> tuple[Device, ...]:
     """Return the accelerators in display order: processes with lanes of a device in which something ran."""
     result = []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
+from ..base.cached_per_object import cached_per_object
 from . import Lane, LaneKind, LaneRole, Process, Trace
 
 FEW = 100
@@ -14,7 +14,7 @@ QUIET_SHARE = 0.001
 MIN_FOLDED = 2
 
 
-@lru_cache(maxsize=4)
+@cached_per_object()
 def drawn_device_lanes(trace: Trace) -> frozenset[int]:
     """Return the lanes of devices, and those of what was measured of them and laid over the trace."""
     measured = (process.lanes for process in trace.processes if _is_measured(trace, process))
@@ -51,7 +51,7 @@ def lanes_devices_first(trace: Trace, process: Process) -> Sequence[int]:
     return sorted(process.lanes, key=lambda number: (number not in devices, -launching.get(number, 0)))
 
 
-@lru_cache(maxsize=4)
+@cached_per_object()
 def quiet_lanes(trace: Trace) -> frozenset[int]:
     """Return the numbers of the threads that fold into one line per process: quiet ones, where a process has
     at least two of them, and threads of the host that profilers list among a device's streams.
@@ -79,7 +79,7 @@ def host_threads(trace: Trace, process: Process) -> list[int]:
     return [lane.index for lane in lanes if lane.role is LaneRole.HOST and lane.kind == LaneKind.THREAD]
 
 
-@lru_cache(maxsize=4)
+@cached_per_object()
 def profilers_lanes(trace: Trace) -> frozenset[int]:
     """Return the lanes of the profiler's notes about itself and of marks without a process; nothing where the
     trace has no others.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,10 @@ import pytest
 from tests.corpus import ROOT
 from tests.tui.small_file import small_file
 from tests.waiting import wait_until
+from tracelane.core.index.arrivals import Arrivals
+from tracelane.core.index.store import Index
+from tracelane.tui.cli.opened import TraceOptions
+from tracelane.tui.cli.watch import Judge
 
 pytestmark = pytest.mark.slow
 
@@ -127,3 +133,25 @@ def test_a_capture_that_is_gone_is_said(trace: Path, tmp_path: Path) -> None:
     result = _watch(folder, "--", sys.executable, "-c", text, folder)
     assert result.returncode == 0 and "should not have happened" not in result.stderr
     assert os.listdir(folder) == ["t.json"]
+
+
+def test_captures_leave_nothing(trace: Path, tmp_path: Path) -> None:
+    """After its line, nothing of a capture is held: no index, no file that is open, no more objects."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    judge, arrivals = Judge(TraceOptions(index_dir=tmp_path / "index")), Arrivals(str(folder))
+    counts: list[tuple[int, int]] = []
+    for number in range(60):
+        path = folder / f"{number}.json"
+        shutil.copy(trace, path)
+        (capture,) = arrivals.look(is_over=True).captures
+        assert not judge.report(capture).error
+        path.unlink()
+        if number in (19, 39, 59):
+            gc.collect()
+            files = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+            counts.append((len(gc.get_objects()), files))
+    assert not [one for one in gc.get_objects() if isinstance(one, Index) and str(folder) in str(one.path)]
+    (_, files), (objects, _), (objects_later, files_later) = counts
+    assert files_later <= files
+    assert objects_later - objects < 20  # of 20 captures

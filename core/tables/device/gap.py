@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from ...base.arrays import I64, AnyArray
+from ...base.cached_per_object import cached_per_object
 from ...base.clock import NO_CLOCKS, Clocks
 from ...index.format import LaneKind, LaneRole, RowKind
 from ...query.lookup import lanes_of
@@ -147,7 +147,7 @@ class Gap(NamedTuple):
         return self.end - self.start
 
 
-@lru_cache(maxsize=LANES_WITH_GAPS)
+@cached_per_object(LANES_WITH_GAPS)
 def work_gaps(trace: Trace, number: int, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
     """Return the gaps in the work of a lane's streams, as `idle` counts; None where it is no device's."""
     device = next((device for device in devices(trace) if number in device.lanes), None)
@@ -170,7 +170,7 @@ def gaps_of(trace: Trace, row: Row, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
     return _row_gaps(trace, row, clocks) if gaps is None else gaps
 
 
-@lru_cache(maxsize=LANES_WITH_GAPS)
+@cached_per_object(LANES_WITH_GAPS)
 def _row_gaps(trace: Trace, row: Row, clocks: Clocks) -> Gaps:
     """Return the times between two slices of a row that follow each other."""
     index, offset = trace.indexes[row.source], clocks.offset(row.source, row.pid)

@@ -23,12 +23,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
+from ...base.cached_per_object import cached_per_object
 from ...base.clock import Clocks
 from ...base.kineto import RUNTIME, WAITS, StartedWork, started_work
 from ...index.format import LaneRole, RowKind, SliceFlag
@@ -541,7 +542,7 @@ def untrusted(scope: Scope) -> tuple[Untrusted, ...]:
     return tuple(sorted((one for source in by_source for one in source), key=lambda one: one.start))
 
 
-@lru_cache(maxsize=64)
+@cached_per_object(maxsize=64)
 def periods_of(trace: Trace, source: int, clocks: Clocks) -> tuple[Untrusted, ...]:
     """Return the periods of one source: tables, findings and notes of one answer ask for them."""
     return tuple(LostCalls(Scope(trace, clocks=clocks, source=source), source).periods())

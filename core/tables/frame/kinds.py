@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ...base.arrays import AnyArray, distinct
+from ...base.cached_per_object import cached_per_object
 from ...base.errors import UsageError
 from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING, SYNC_CATEGORIES
 from ...base.needed_words import text_matches
@@ -31,8 +32,6 @@ KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
 """The types; their order gives the numbers that rules return."""
 UNKNOWN = "unknown"
-INDEXES = 64
-"""Of so many indexes the kinds of names are held in memory, those asked for last."""
 HELD_NAMES, MAX_HELD = 4096, 500
 """Of so many names, of at most so many characters, the kind is held for other indexes: 2 MB at most."""
 
@@ -253,7 +252,7 @@ def _held_kind(table: KindTable, name: str) -> str:
     return table.kind_of(name).name
 
 
-@lru_cache(maxsize=INDEXES)
+@cached_per_object()
 def _kinds_of_names(index: Index, table: KindTable) -> AnyArray:
     """Return the kind of each string of an index as far as it was asked for, else -1."""
     return np.full(len(index.column("strings.offset")), -1, np.int16)
