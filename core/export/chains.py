@@ -83,7 +83,7 @@ class SourceChains:
         return full_chain(self._index, kernel, *self._launches.launch_of(kernel))
 
     def captured(self, kernel: int) -> Mapping[str, str]:
-        """Return what a capture says of a kernel that a graph replays, by heading; nothing of others."""
+        """Return what a capture says of a kernel that a graph replays, by heading, or why none does."""
         return self._trace.captured_facts(self._trace.slice_id_of(self._source, kernel))
 
     def launched(self, position: int) -> Launched:

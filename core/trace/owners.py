@@ -49,6 +49,8 @@ PIECEWISE = "PIECEWISE"
 """The mode of a capture whose step has several graphs."""
 OWN = 0
 """The number of a source's own index among those of its owners."""
+NO_OWNER = "no owner"
+"""The heading of why no capture says who owns a replayed kernel."""
 MAX_NAME = 60
 """Characters of a kernel's name in a sentence."""
 
@@ -77,8 +79,10 @@ class Owners:
     labels: tuple[str, ...] = ()
     is_inferred: AnyArray = field(default_factory=lambda: np.empty(0, np.bool_))
     """Which were joined by count and order alone."""
-    is_unjoined: AnyArray = field(default_factory=lambda: np.empty(0, np.bool_))
-    """Which were replayed by a graph that no capture fits, though there are captures."""
+    reason: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    """The number in `unjoined` of why no capture fits the graph that replayed it, though there are captures;
+    -1 of all else.
+    """
     unjoined: tuple[Unjoined, ...] = ()
     problems: tuple[str, ...] = ()
     """Why files of captures could not be read."""
@@ -98,6 +102,11 @@ class Owners:
         return np.asarray(self.capture >= 0)
 
     @property
+    def is_unjoined(self) -> AnyArray:
+        """Tell of each piece of work whether a graph replayed it that no capture fits; bool."""
+        return np.asarray(self.reason >= 0)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what a capture says, and on what is not joined."""
         count = int(np.count_nonzero(self.by_capture))
@@ -115,9 +124,11 @@ class Owners:
 
 def captured_facts(owners: Owners, position: int) -> dict[str, str]:
     """Return what a capture says of a kernel: op, module, shapes, the frames of Python around it (outermost
-    first), and how that is known; nothing where no capture owns it.
+    first), and how that is known; of one whose replay fits no capture why it does not; nothing of others.
     """
     (row,) = owners.rows_of(np.array([position])).tolist()
+    if row >= 0 and owners.reason[row] >= 0:
+        return {NO_OWNER: owners.unjoined[int(owners.reason[row])].reason}
     if row < 0 or owners.capture[row] < 0:
         return {}
     index, launch = owners.indexes[int(owners.book[row])], int(owners.owner[row])
@@ -157,7 +168,7 @@ def owners_of(index: Index, launches: Launches, rank: int | None) -> Owners:
     nothing = np.full(count, -1, np.int64)
     none = np.zeros(count, np.bool_)
     books = np.zeros(count, np.int64)
-    plain = Owners((index,), launches.kernels, books, owner, nothing, (), none, none)
+    plain = Owners((index,), launches.kernels, books, owner, nothing, (), none, nothing)
     if index.graph_folder is None:
         return plain
     replays = graph_replays(index, launches)
@@ -269,14 +280,17 @@ class _Join:
         """Return the owners, with those of the replays that fit a graph."""
         plain, replays = self.plain, self.replays
         book, owner, capture = plain.book.copy(), plain.owner.copy(), plain.capture.copy()
-        is_inferred, is_unjoined = plain.is_inferred.copy(), plain.is_unjoined.copy()
+        is_inferred, reason = plain.is_inferred.copy(), plain.reason.copy()
         fits: list[tuple[_Choice | None, _Fit]] = []
         for calls in self._groups():
             fits += self._joined(calls)
-        for at, (choice, fit) in enumerate(self._certain(fits)):
+        fits = self._certain(fits)
+        unjoined = self._unjoined([fit for _, fit in fits])
+        reasons = {one.reason: number for number, one in enumerate(unjoined)}
+        for at, (choice, fit) in enumerate(fits):
             rows = replays.rows[replays.part(at)]
             if choice is None or fit.launches is None:
-                is_unjoined[rows] = True
+                reason[rows] = reasons[fit.why]
                 continue
             owner[rows], book[rows] = choice.graphs.launches[fit.launches], choice.book
             capture[rows], is_inferred[rows] = choice.label, fit.is_inferred
@@ -288,8 +302,8 @@ class _Join:
             capture,
             self.labels,
             is_inferred,
-            is_unjoined,
-            self._unjoined([fit for _, fit in fits]),
+            reason,
+            unjoined,
             self.problems,
         )
 

@@ -281,7 +281,7 @@ class TraceSlices(TraceLanes):
         return self._owners[source]
 
     def captured_facts(self, slice_id: SliceId) -> dict[str, str]:
-        """Return what a capture says of a kernel that a graph replays, by heading; nothing of others."""
+        """Return what a capture says of a kernel that a graph replays, by heading, or why none does."""
         position, index = self._position(slice_id), self.indexes[slice_id.source]
         if position is None or index.graph_folder is None:
             return {}

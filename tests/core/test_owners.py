@@ -197,6 +197,9 @@ def test_replays_have_the_owners_of_their_captured_launches(tmp_path: Path, pair
     assert sum(one.kernels for one in owners.unjoined) == left
     assert all(pair.reason in one.reason for one in owners.unjoined)
     assert bool(owners.unjoined) == bool(pair.reason)
+    for kernel, is_unjoined in zip(owners.kernels.tolist(), owners.is_unjoined.tolist()):
+        said = with_capture.captured_facts(with_capture.slice_id_of(0, kernel)).get("no owner", "")
+        assert said in {one.reason for one in owners.unjoined} if is_unjoined else not said
     durations = owners.indexes[0].duration(owners.kernels)
     assert sum(one.ns for one in owners.unjoined) == int(durations[~owners.by_capture].sum())
 

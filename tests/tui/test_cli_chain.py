@@ -157,3 +157,14 @@ def test_a_replayed_kernel_says_what_captured_it(tmp_path: Path) -> None:
         "stack": "model.py(12): forward",
         "graph": "capture_32_FULL",
     }
+
+
+def test_a_replayed_kernel_says_why_no_capture_fits(tmp_path: Path) -> None:
+    """Of a replay with two kernels swapped the reason stands with each kernel, in text and JSON."""
+    swapped = [MODEL[1], MODEL[0], *MODEL[2:]]
+    trace = str(write_pair(tmp_path, [replay_events(MODEL)], {"a.json": capture_events(swapped)}))
+    lines = said(trace, "--name", "^embed$").splitlines()
+    (why,) = [line.removeprefix("no owner by capture: ") for line in lines if " by capture: " in line]
+    assert why.startswith("kernel 1 is embed, and ") and why.endswith(" in capture_32_FULL")
+    (kernel,) = json.loads(said(trace, "--name", "^embed$", "--json"))
+    assert kernel["by_capture"] == {"no owner": why}

@@ -105,6 +105,17 @@ def test_a_replayed_kernel_shows_what_captured_it(tmp_path: Path) -> None:
     assert launch.slice is not None and not trace.arguments(launch.slice).captured
 
 
+def test_a_replayed_kernel_shows_why_no_capture_fits(tmp_path: Path) -> None:
+    """Where no graph fits a replay, the details of its kernels say why."""
+    swapped = [MODEL[1], MODEL[0], *MODEL[2:]]
+    path = write_pair(tmp_path, [replay_events(MODEL)], {"a.json": capture_events(swapped)})
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    thing, details = thing_and_details(trace, "embed")
+    assert thing.slice is not None
+    lines = details_text(details, trace.arguments(thing.slice), 100, LOOK).plain.splitlines()
+    assert lines[lines.index("by capture") + 1].strip().startswith("no owner kernel 1 is embed, and ")
+
+
 def test_what_a_slice_means_stands_behind_its_arguments(file_trace: Trace) -> None:
     """Duration and launch delay come first, then the chain, the arguments, and what such a slice does."""
     _, details = thing_and_details(file_trace, LONG_NAME)
