@@ -1,4 +1,4 @@
-"""Draw the pictures of the README: the demo in the real viewer, two stills and a moving picture.
+"""Draw the pictures of the README: the demo in the real viewer, three stills and a moving picture.
 
 The GIF and the PNGs need resvg_py, pillow and the font Fira Code (Debian: fonts-firacode).
 """
@@ -52,6 +52,7 @@ class Frame:
 
 
 SHOTS = (
+    Shot("screen", (120, 40)),
     Shot(
         "flow",
         (112, 26),

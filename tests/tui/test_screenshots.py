@@ -22,7 +22,7 @@ def words(picture: str) -> str:
 
 @pytest.mark.slow
 async def test_the_pictures_show_what_is_said_of_them(tmp_path: Path) -> None:
-    """The tour ends at the launch after the gap of the slow step; the stills have arrow and telemetry."""
+    """The tour ends at the launch after the gap of the slow step; the stills show what they are named for."""
     traces = [path for path in write_demo(tmp_path) if path.suffix == ".json"]
     tour = [words(picture) for picture in await drawn(traces[:1], TOUR, FRAMES)]
     assert len(tour) == len(FRAMES)
@@ -33,4 +33,6 @@ async def test_the_pictures_show_what_is_said_of_them(tmp_path: Path) -> None:
         (picture,) = await drawn(traces if shot.has_logs else traces[:1], shot, (TITLE,))
         stills[shot.name] = words(picture)
     assert "sdsc_fused_bmm_softmax_backward_9" in stills["flow"]
+    whole = stills["screen"]
+    assert "AIU 0" in whole and "compute 88 %" in whole and "[ProfilerStep#3" in whole
     assert "pwr W" in stills["telemetry"] and "One rank keeps the others waiting" in stills["telemetry"]
