@@ -33,6 +33,7 @@ from .session_store import SessionStore
 from .terminal.boundary import BoundedApp
 from .terminal.pacing import PacedApp
 from .text.overview import FactBlock
+from .view_state import Next
 from .widget_message import WidgetMessage
 from .widgets.bars import MessageLine
 from .widgets.table import ColumnView
@@ -178,16 +179,6 @@ class Stage(PacedApp):
         """How often each command was run."""
         self.messages: list[str] = []
         """What was said, the newest last."""
-        self.wants_reload = False
-        """Whether the trace is to be opened anew, once the App has left."""
-        self.damage: DamagedIndexError | None = None
-        """Why its index was discarded, where that is the reason."""
-        self.wanted_capture: int | None = None
-        """The number of the capture to be opened next, 1: the newest."""
-        self.wanted_rank: int | None = None
-        """Of a picture of many ranks the one to be opened next."""
-        self.rank_grouping = ""
-        """By what the ranks of a picture are to be grouped next: host, tp, pp or dp."""
 
     @property
     def main(self) -> Screen[None]:
@@ -308,6 +299,10 @@ class Stage(PacedApp):
         self.looked_for = None
         while self._next_commands and self.looked_for is None:
             self.run_command(self._next_commands.pop(0))
+
+    def leave_for(self, what: Next) -> None:
+        """End this viewer, for another one to show something else."""
+        self.exit(what)
 
     def attempt(self, action: Callable[[], object]) -> None:
         """Do something that may be refused; the refusal is said."""

@@ -49,7 +49,7 @@ INPUT_BYTES, LOOK_MS = 4096, 100
 Dispatch = Callable[[Message], Coroutine[Any, Any, None]]
 
 
-class OpenApp(App[None]):
+class OpenApp(App[object]):
     """An App that says which driver it has, and hands on every error and every widget that comes in."""
 
     @property

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks
-from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.errors import DamagedIndexError, TracelaneError, UsageError
 from tracelane.core.export.marks import Mark, read_marks, read_named_marks, read_object, shelf, write_marks
 from tracelane.core.index.inputs import UNFINISHED, check_there
 from tracelane.core.logs.counters import WithCounters
@@ -31,6 +31,33 @@ if TYPE_CHECKING:
     from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.trace import PartialTrace
 
+
+class Reopen(NamedTuple):
+    """Open the same anew: its files have changed, or its index was damaged."""
+
+    damage: DamagedIndexError | None = None
+
+
+class OpenCapture(NamedTuple):
+    """Open another capture of the folder, 1: the newest."""
+
+    number: int
+
+
+class OpenRank(NamedTuple):
+    """Open one rank of a picture of many."""
+
+    rank: int
+
+
+class GroupRanks(NamedTuple):
+    """Draw the ranks of a picture anew, grouped by host, tp, pp or dp."""
+
+    by: str
+
+
+Next: TypeAlias = Reopen | OpenCapture | OpenRank | GroupRanks
+"""What the viewer leaves for, and returns; None where the user quits."""
 
 SCHEMA = 1
 _KINDS: Final = {

@@ -19,6 +19,7 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.screens.answer import PickScreen
 from tracelane.tui.screens.lists import FilterLine, HelpScreen
+from tracelane.tui.view_state import Reopen
 from tracelane.tui.widgets.table import ColumnView, VirtualTable
 
 CLOSING = ("enter", "escape", "y", "V")
@@ -90,8 +91,8 @@ async def test_an_index_that_vanishes(tmp_path: Path) -> None:
         shutil.rmtree((tmp_path / "index").rename(tmp_path / "gone"))
         for key in (*"123456789t", "enter", "y", "escape", "/", "a", "enter", "n", "z", "b", "y", "escape"):
             await press_keys(app, pilot, key)
-            if app.damage is not None:  # left to be opened anew
-                assert app.wants_reload
+            if isinstance(app.return_value, Reopen):  # left to be opened anew
+                assert app.return_value.damage is not None
                 return
             assert app.is_running, key
         await pilot.press("?")

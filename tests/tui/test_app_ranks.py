@@ -25,6 +25,7 @@ from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind
 from tracelane.tui.draw.things import thing_by_id
 from tracelane.tui.session import Session, Viewport
+from tracelane.tui.view_state import OpenCapture
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
@@ -248,10 +249,10 @@ async def test_captures_are_listed(tmp_path: Path) -> None:
         assert "2023-11-15 00:43:20 UTC" in text and "2023-11-14 22:13:20 UTC" in text and "0-1" in text
         await pilot.press("down", "enter")
         await pilot.pause()
-    assert app.wanted_capture == 2
+    assert app.return_value == OpenCapture(2)
     async with open_viewer(open_trace(sorted((tmp_path / "run").glob("*.1700000000.json")))) as (app, pilot):
         app.run_command("captures")
-        assert "no other capture" in message(app) and app.wanted_capture is None
+        assert "no other capture" in message(app) and app.return_value is None
 
 
 @pytest.mark.slow

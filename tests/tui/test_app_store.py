@@ -17,6 +17,7 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.picture import picture_of_store
 from tracelane.core.trace import Trace
+from tracelane.tui.view_state import GroupRanks, OpenRank, Reopen
 
 RANKS = 4
 
@@ -56,11 +57,11 @@ async def test_keys_group_the_ranks_anew(picture: Trace) -> None:
         await press_keys(app, pilot, "ctrl+p", *"tensor", "enter")
         assert "data parallel" in screen_text(app)
         await press_keys(app, pilot, "down", "enter")
-        assert app.rank_grouping == "tp" and app.wanted_rank is None
+        assert app.return_value == GroupRanks("tp")
     async with open_viewer(picture, size=(100, 40)) as (app, pilot):
         await press_keys(app, pilot, ":", *"rank-groups", "enter")
         await press_keys(app, pilot, "escape")
-        assert app.rank_grouping == ""
+        assert app.return_value is None
 
 
 @pytest.mark.slow
@@ -75,14 +76,14 @@ async def test_enter_on_a_row_of_a_table_opens_its_rank(picture: Trace, times: i
         else:
             await pilot.press("enter")
         await wait_until_idle(app, pilot)
-        assert app.wanted_rank == RANKS - 1
+        assert app.return_value == OpenRank(RANKS - 1)
 
 
 async def test_the_picture_is_drawn_anew_from_what_lies_in_the_store(picture: Trace) -> None:
     """`:reload` leaves to open the store again: another shard may have written to it meanwhile."""
     async with open_viewer(picture) as (app, pilot):
         await press_keys(app, pilot, ":", *"reload", "enter")
-        assert app.wants_reload and "pipe" not in message(app)
+        assert app.return_value == Reopen() and "pipe" not in message(app)
 
 
 OPENED = "rank3.json"

@@ -30,6 +30,7 @@ from tracelane.core.index.store import Index, Verification, table_file
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
+from tracelane.tui.view_state import Reopen
 
 KERNELS = ("kernels", "--format", "json")
 SLICES = ("slices", "--format", "csv")
@@ -191,9 +192,9 @@ async def test_damage_is_found_behind_the_picture(tmp_path: Path) -> None:
     flip(index.folder / "flows.by_target.u4", 0, 1)  # which no picture needs
     app = behind(TracelaneApp(open_trace(path, index_dir=tmp_path / "index")))
     async with app.run_test() as pilot:
-        await wait_in_viewer(pilot, lambda: app.wants_reload, "the damage to be found")
-    assert app.wants_reload and app.damage is not None
-    assert "flows.by_target does not match its checksum" in str(app.damage)
+        await wait_in_viewer(pilot, lambda: app.return_value is not None, "the damage to be found")
+    assert isinstance(app.return_value, Reopen)
+    assert "flows.by_target does not match its checksum" in str(app.return_value.damage)
     assert not index.folder.exists()
 
 

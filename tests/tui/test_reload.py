@@ -27,6 +27,7 @@ from tracelane.tui.draw.line import lane_key
 from tracelane.tui.session import LaneKey, RowKey, Session, Viewport
 from tracelane.tui.view_state import (
     Prepared,
+    Reopen,
     carried,
     history_over,
     import_marks,
@@ -81,10 +82,10 @@ async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert message(app) == f"file grew by {grown / 1024:.1f} KiB: type :reload"
         await pilot.press("w")
         assert f"grew by {grown / 1024:.1f} KiB" in screen_text(app).splitlines()[0]
-        assert app.is_running and not app.wants_reload
+        assert app.is_running and app.return_value is None
         app.run_command("reload")
         await wait_until_idle(app, pilot)
-        assert app.wants_reload and app.return_code == 0
+        assert app.return_value == Reopen() and app.return_code == 0
 
 
 async def test_a_trace_that_appears_in_the_folder_is_offered(
@@ -105,7 +106,7 @@ async def test_a_trace_that_appears_in_the_folder_is_offered(
         assert message(app) == "file is new: later.json: type :reload"
         app.run_command("reload")
         await wait_until_idle(app, pilot)
-        assert app.wants_reload
+        assert app.return_value == Reopen()
 
 
 async def test_a_change_that_was_not_noticed_yet(path: Path) -> None:
@@ -114,11 +115,11 @@ async def test_a_change_that_was_not_noticed_yet(path: Path) -> None:
         app.run_command("reload")
         await wait_until_idle(app, pilot)
         assert message(app) == "nothing has changed since the trace was read"
-        assert app.is_running and not app.wants_reload
+        assert app.is_running and app.return_value is None
         more(path)
         app.run_command("reload")
         await wait_until_idle(app, pilot)
-        assert app.wants_reload
+        assert app.return_value == Reopen()
 
 
 async def test_a_deleted_file_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,12 +135,12 @@ async def test_a_deleted_file_is_noticed(path: Path, monkeypatch: pytest.MonkeyP
         assert "file was deleted" in screen_text(app).splitlines()[0]
         app.run_command("reload")
         await wait_until(pilot, lambda: message(app) == "file was deleted: there is nothing to read again")
-        assert app.is_running and not app.wants_reload
+        assert app.is_running and app.return_value is None
         more(path)
         await wait_until(pilot, lambda: "deleted" not in screen_text(app).splitlines()[0])
         app.run_command("reload")
         await wait_until_idle(app, pilot)
-        assert app.wants_reload
+        assert app.return_value == Reopen()
 
 
 async def test_what_came_through_a_pipe(path: Path) -> None:

@@ -126,7 +126,14 @@ class Viewing:
     def show(self, opened: Trace | Gathering, host: Host) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
         from tracelane.core.index.changes import finished_name
-        from tracelane.tui.view_state import Prepared
+        from tracelane.tui.view_state import (
+            GroupRanks,
+            OpenCapture,
+            OpenRank,
+            Prepared,
+            Reopen,
+            carried,
+        )
 
         before: Carried | None = None
         while True:
@@ -137,26 +144,23 @@ class Viewing:
             app = show(source, "" if before is None else before.theme, host, last)
             if app.store.is_ready:
                 self._keep_picture(app)
-            if app.wanted_rank is not None:
-                self._show_rank(app.wanted_rank, app.theme, host)
-                from tracelane.tui.view_state import carried
-
-                before = carried(app.trace, app.session, app.theme, app.store.now.history)
-            elif app.rank_grouping:
-                self._grouping, before = app.rank_grouping, None
-            elif app.wanted_capture is not None:
-                self._options, before = replace(self._options, capture=str(app.wanted_capture)), None
-            elif app.wants_reload:
-                self._store = None  # of which there may be more by now
-                if app.damage is not None:
-                    self._note_damage(app.damage)
-                from tracelane.tui.view_state import carried
-
-                before = carried(app.trace, app.session, app.theme, app.store.now.history)
-                traces = tuple(map(finished_name, self._options.traces))
-                self._options = replace(self._options, traces=traces)  # whose files are looked at anew
-            else:
-                return
+            match app.return_value:
+                case OpenRank(rank):
+                    self._show_rank(rank, app.theme, host)
+                    before = carried(app.trace, app.session, app.theme, app.store.now.history)
+                case GroupRanks(by):
+                    self._grouping, before = by, None
+                case OpenCapture(number):
+                    self._options, before = replace(self._options, capture=str(number)), None
+                case Reopen(damage):
+                    self._store = None  # of which there may be more by now
+                    if damage is not None:
+                        self._note_damage(damage)
+                    before = carried(app.trace, app.session, app.theme, app.store.now.history)
+                    traces = tuple(map(finished_name, self._options.traces))
+                    self._options = replace(self._options, traces=traces)  # whose files are looked at anew
+                case _:
+                    return
             opened = self.open(host.screen)
 
     def _source(self, opened: Trace | Gathering, before: Carried | None) -> Prepared | PendingFiles:
@@ -290,8 +294,8 @@ def show(
     source: Prepared | PendingFiles, theme: str, host: Host, last: LastPicture | None = None
 ) -> TracelaneApp:
     """Show a trace, or those of its files that are there and then all, until the user leaves; return the App,
-    which knows what is wanted next. Its first picture is kept in place of the `last`. Raises what went wrong
-    with the files.
+    whose return value says what to open next. Its first picture is kept in place of the `last`. Raises what
+    went wrong with the files.
     """
     from tracelane.core.base.private import config_path
     from tracelane.tui.config import read_config

@@ -19,6 +19,7 @@ from ..commands.table import command
 from ..draw.header import WARNING, HeaderPiece
 from ..keys import keys_text
 from ..stage import Controller, Stage, does
+from ..view_state import GroupRanks, OpenCapture, Reopen
 from ..widgets.table import ColumnView
 
 TICK_S = 0.05
@@ -69,15 +70,13 @@ class ReloadController(Controller):
 
     def reopen(self, error: DamagedIndexError) -> bool:
         """Leave to open the trace anew where its index is damaged and can be built again; tell whether so."""
-        if self.app.damage is not None:
+        if isinstance(self.app.return_value, Reopen):
             return True
         readable = self._watch is None or self._watch.watches
         if error.folder is None or not readable or not self.app.can_go_on or not discard(error.folder):
             return False
         self.app.host.log.note(f"discarded: {error}")
-        self.app.damage = error
-        self.app.wants_reload = True
-        self.app.exit()
+        self.app.leave_for(Reopen(error))
         return True
 
     def _verified(self) -> None:
@@ -127,8 +126,7 @@ class ReloadController(Controller):
         """Leave to open the trace anew, if a file of it has changed since it was read."""
         watch = self._watch
         if self.store.trace.opens:  # a capture store, to which others may have written
-            self.app.wants_reload = True
-            self.app.exit()
+            self.app.leave_for(Reopen())
             return
         if watch is None or not watch.watches:
             self.app.say("what came through a pipe cannot be read again")
@@ -144,8 +142,7 @@ class ReloadController(Controller):
         elif _is_gone(watch.changes):
             self.app.say(f"{changes_text(watch.changes)}: there is nothing to read again")
         else:
-            self.app.wants_reload = True
-            self.app.exit()
+            self.app.leave_for(Reopen())
 
     # -- another one in its place -------------------------------------------------------------------------
 
@@ -156,8 +153,7 @@ class ReloadController(Controller):
             raise Refusal("ranks are grouped in the picture of a capture store: see tracelane collect --help")
 
         def choose(row: int) -> None:
-            self.app.rank_grouping = list(GROUPINGS)[row]
-            self.app.exit()
+            self.app.leave_for(GroupRanks(list(GROUPINGS)[row]))
 
         columns = [ColumnView("By", 0, lambda row: list(GROUPINGS.values())[row])]
         self.app.offer_rows("Groups of ranks", columns, len(GROUPINGS), "Enter groups", choose)
@@ -179,7 +175,6 @@ class ReloadController(Controller):
 
         def chosen(row: int) -> None:
             if row != open_capture:
-                self.app.wanted_capture = row + 1
-                self.app.exit()
+                self.app.leave_for(OpenCapture(row + 1))
 
         self.app.offer_rows("Captures", columns, len(captures), "Enter opens it", chosen)

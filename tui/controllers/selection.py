@@ -25,6 +25,7 @@ from ..screens.source import SourceScreen, existing, lines_of, source_lines_in, 
 from ..session import Session
 from ..stage import Controller, Stage, does
 from ..times import stamps_of
+from ..view_state import OpenRank
 from ..widgets.table import ColumnView
 from .panels import event_arguments_of
 
@@ -50,8 +51,7 @@ class SelectionController(Controller):
         """Select what lies at the cursor; show its details; zoom to it. A rank among many opens."""
         session = self.store.session
         if session.focus is not None and session.focus.lane.tid in self.store.trace.opens:
-            self.app.wanted_rank = self.store.trace.opens[session.focus.lane.tid]
-            self.app.exit()
+            self.app.leave_for(OpenRank(self.store.trace.opens[session.focus.lane.tid]))
             return
         scene = self.store.scene
         y = view.focus_line(scene.layout, session)

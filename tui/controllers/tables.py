@@ -25,6 +25,7 @@ from ..panels.table import TablePane, columns_of, with_swatches
 from ..panels.tree import TreePane
 from ..session import Session
 from ..stage import Commands, Controller, Recent, Stage, hears
+from ..view_state import OpenRank
 from ..widgets.table import ColumnView, VirtualTable
 from .hits import hit_columns
 from .panels import PanelController
@@ -116,8 +117,7 @@ class TableController(Controller):
         if jump is None:
             self.app.say("this row has no single slice to go to")
         elif self.store.trace.opens:  # the row's slice is one of the rank's own trace
-            self.app.wanted_rank = jump[0]
-            self.app.exit()
+            self.app.leave_for(OpenRank(jump[0]))
         else:
             self.app.jump(self.store.trace.slice_id_of(*jump))
 

@@ -44,7 +44,7 @@ class MemoryTrimmer:
         self._worked = self._worked_at_trim = process_time()
         self._trimmed = monotonic()
 
-    def begin(self, app: App[None]) -> None:
+    def begin(self, app: App[object]) -> None:
         """Look every second whether it is time; threads that begin from now on share one heap."""
         share_heap()
         app.set_interval(LOOK_EVERY_S, self.look)
