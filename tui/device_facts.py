@@ -32,12 +32,12 @@ from tracelane.core.trace.devices import devices
 
 from .draw.header import DeviceShare, busy_texts
 from .draw.ranks import RankNotes
-from .draw.states import DrawnStates, LaneGaps
+from .draw.states import Awaited, DrawnStates, LaneGaps
 from .draw.verdict import StateShares, VerdictFacts
 
 NAME = "device-facts"
 OWN_CODE = ("device_facts", "device_shares")
-FORM = 2
+FORM = 3
 """Raised whenever the file is written in another way, or says something else."""
 MAX_BYTES = 8 << 20
 """A longer file is not written: 250,000 pieces of device work. To read one takes 10 ms."""
@@ -134,7 +134,10 @@ def _written(trace: Trace, facts: DeviceFacts) -> bytes:
     for source, intervals in _activity(notes, facts.states.of_devices).items():
         longs += [side for one in intervals for side in (one.starts, one.ends)]
         ranks.append([source, list(map(len, intervals))])
+    awaited = facts.states.awaited
+    longs += [side for one in awaited.values() for side in (one.starts, one.ends, one.ranks)]
     head = {
+        "awaited": [[source, len(one.starts)] for source, one in awaited.items()],
         "shares": [list(one) for one in facts.shares],
         "notes": [notes.slowest, list(notes.texts.items()), list(notes.latest)],
         "ranks": ranks,
@@ -176,6 +179,7 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
     of_ranks = {
         source: [Intervals(next(arrays), next(arrays)) for _ in sizes] for source, sizes in head["ranks"]
     }
+    awaited = {source: Awaited(*(next(arrays) for _ in range(3))) for source, _ in head["awaited"]}
     known = [
         DeviceState(device, edges, next(arrays), next(arrays), longest, layers)
         for device, edges, longest, layers in states
@@ -193,7 +197,7 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
         [DeviceShare(*one) for one in head["shares"]],
         RankNotes(slowest, dict(texts), tuple(latest), activity),
         None if head["spent"] is None else StateShares(*head["spent"]),
-        DrawnStates.of(clocks, known, gaps),
+        DrawnStates.of(clocks, known, gaps, awaited),
     )
 
 
@@ -202,6 +206,7 @@ def _arrays(head: Mapping[str, Any], data: memoryview) -> Iterator[AnyArray]:
     longs = [size for *_, (edges, *layers) in head["states"] for size in (edges, *_twice(layers))]
     longs += [size for _, size, _ in head["gaps"] for _ in range(3)]
     longs += [size for _, sizes in head["ranks"] for size in _twice(sizes)]
+    longs += [size for _, size in head["awaited"] for _ in range(3)]
     shorts = [size - 1 for *_, (size, *_) in head["states"] for _ in range(2)]
     shorts += [size for _, size, _ in head["gaps"]]
     ends = np.cumsum([0, *(8 * size for size in longs), *shorts]).tolist()

@@ -19,7 +19,7 @@ from tracelane.core.trace import Lane, Trace
 from .device_facts import DeviceFacts, keep_facts, stored_facts
 from .draw.header import DeviceShare
 from .draw.ranks import MAX_LINES, RankNotes
-from .draw.states import MAX_SLICES, DrawnStates, LaneGaps
+from .draw.states import MAX_SLICES, Awaited, DrawnStates, LaneGaps
 from .draw.verdict import StateShares
 from .steps import pair_of
 
@@ -57,7 +57,8 @@ def device_facts(scope: Scope) -> DeviceFacts:
         return stored
     states = states_over_all(scope)
     shares = device_shares(scope, states)
-    drawn = DrawnStates.of(scope.clocks, states or (), gaps_of_lanes(scope, states or ()))
+    gaps = gaps_of_lanes(scope, states or ())
+    drawn = DrawnStates.of(scope.clocks, states or (), gaps, awaited_ranks(scope))
     facts = DeviceFacts(shares, rank_notes(scope, states or ()), state_shares(scope, states, shares), drawn)
     keep_facts(scope.trace, scope.clocks, facts)
     return facts
@@ -211,6 +212,29 @@ def _named(trace: Trace, source: int, title: str) -> str:
     """Return what a device is called in the header: of two runs with its side."""
     pair = pair_of(trace)
     return title if pair is None else f"{SIDES[source >= pair.first]} {title}"
+
+
+def awaited_ranks(scope: Scope) -> dict[int, Awaited]:
+    """Return when each rank waits in collectives, and for which one, by source; nothing where it would take
+    long to know.
+    """
+    from tracelane.core.tables.peers.skew import skew
+
+    trace = scope.trace
+    if not _has_ranks(trace) or sum(lane.slices for lane in trace.lanes) > MAX_SLICES:
+        return {}
+    waiting = skew(scope)
+    numbers = np.array([trace.rank(source) or 0 for source in waiting.sources], np.int64)
+    result = {}
+    for column, source in enumerate(waiting.sources):
+        own = waiting.who.of_rank(column)
+        collective = waiting.who.collective[own]
+        waits = waiting.late[collective] & (waiting.last[collective] != column) & (waiting.waits[own] > 0)
+        own = own[waits][np.argsort(waiting.starts[own[waits]], kind="stable")]
+        starts = waiting.starts[own]
+        ranks = numbers[waiting.last[waiting.who.collective[own]]]
+        result[source] = Awaited(starts, starts + waiting.waits[own], ranks)
+    return result
 
 
 def rank_notes(scope: Scope, states: Sequence[DeviceState]) -> RankNotes:

@@ -24,14 +24,15 @@ from tracelane.tui import device_facts
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.main import main
 from tracelane.tui.device_facts import DeviceFacts, stored_facts, stored_knowledge
-from tracelane.tui.device_shares import device_facts as counted
 from tracelane.tui.device_shares import (
+    awaited_ranks,
     device_shares,
     gaps_of_lanes,
     rank_notes,
     state_shares,
     states_over_all,
 )
+from tracelane.tui.device_shares import device_facts as counted
 from tracelane.tui.draw.colour import SURFACES
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
@@ -65,7 +66,8 @@ def counted_anew(trace: Trace) -> DeviceFacts:
     scope = Scope(trace, clocks=trace.clocks)
     states = states_over_all(scope)
     shares = device_shares(scope, states)
-    drawn = DrawnStates.of(scope.clocks, states or (), gaps_of_lanes(scope, states or ()))
+    gaps = gaps_of_lanes(scope, states or ())
+    drawn = DrawnStates.of(scope.clocks, states or (), gaps, awaited_ranks(scope))
     return DeviceFacts(shares, rank_notes(scope, states or ()), state_shares(scope, states, shares), drawn)
 
 

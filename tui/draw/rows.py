@@ -46,7 +46,7 @@ from .runs import (
     slice_runs,
 )
 from .segments import COUNT_FROM, compact_count, levels_of, share_label
-from .states import DrawnStates, outlined, state_row, with_gaps, with_waits
+from .states import DrawnStates, line_runs, outlined, state_row, with_gaps, with_waits
 from .things import thing_by_id
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ number.
 """
 
 
+LABELLED_PARTS = ("", *RANK_PARTS[:2])
+"""Lines of folded ranks that say why nothing is done, or for whom the rank waits."""
 GAP = -1
 """The index of a selected gap: no slice has it."""
 
@@ -183,7 +185,12 @@ class RowReader:
         if self._states is not None and self._left is None:
             states = self._states.of_lanes(stands_for, clocks)
         if states:
-            drawn = state_row(states, self._edges(view, 0).array, part)
+            edges = self._edges(view, 0).array
+            drawn = state_row(states, edges, part)
+            if len(states) == 1 and self._states is not None and part in LABELLED_PARTS:
+                drawn = drawn._replace(
+                    runs=line_runs(states[0], drawn, self._states, edges, part != RANK_PARTS[1])
+                )
         else:
             drawn = self._busy(busiest if part in ("", RANK_PARTS[0]) else [], view, clocks)
             own = [lane for lane in stands_for if lane.slices]
@@ -234,10 +241,10 @@ class RowReader:
     def _draw(self, lane: Lane, row: Row, view: Viewport, clocks: Clocks, colour_by: str) -> DrawnRow:
         offset = clocks.offset(lane.source, lane.pid)
         if row.kind is RowKind.SLICES:
-            waits = None
+            waits, trace_edges = None, self._edges(view, 0).array
             if self._states is not None and lane.role is LaneRole.DEVICE and self._left is None:
-                waits = self._states.waits(lane, clocks, self._edges(view, 0).array)
-            drawn = self._slices(lane, row, self._edges(view, offset), colour_by, waits)
+                waits = self._states.waits(lane, clocks, trace_edges)
+            drawn = self._slices(lane, row, self._edges(view, offset), colour_by, waits, trace_edges)
             return self._with_gaps(drawn, lane, row, view, clocks)
         edges = self._edges(view, offset)
         return (
@@ -260,7 +267,15 @@ class RowReader:
 
     # -- slices ---------------------------------------------------------------------------------------------
 
-    def _slices(self, lane: Lane, row: Row, edges: LaneEdges, colour_by: str, waits: I64 | None) -> SliceRow:
+    def _slices(
+        self,
+        lane: Lane,
+        row: Row,
+        edges: LaneEdges,
+        colour_by: str,
+        waits: I64 | None,
+        trace_edges: I64,
+    ) -> SliceRow:
         left = self._view(self._left, row)
         is_device = lane.role is LaneRole.DEVICE
         besides = self.trace.besides_work(row.source) if is_device else ()
@@ -276,8 +291,8 @@ class RowReader:
         looks = self._facts(row, drawn, facts, colour_by, besides if is_device else None)
         levels = covered_levels(cells, edges.per_eighth).astype(np.uint8).tobytes()
         runs = slice_runs(drawn, looks, edges.times, names, self.eighths, levels)
-        if waits is not None:
-            runs = with_waits(runs, waits, cells.busy)
+        if waits is not None and self._states is not None:
+            runs = with_waits(runs, waits, cells.busy, self._states.awaited.get(lane.source), trace_edges)
         elif self._is_unknown(lane):
             runs = outlined(runs)
         return SliceRow(self._with_hits(runs, row, edges), lane.index in drawn_device_lanes(self.trace))

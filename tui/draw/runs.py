@@ -166,6 +166,7 @@ class BusyRow(NamedTuple):
     keys: tuple[str, ...]
     hits: tuple[bool, ...] = ()  # per cell whether what is searched for lies in it; empty: nowhere
     hatched: tuple[bool, ...] = ()  # per cell whether its devices wait for a peer; empty: nowhere
+    runs: tuple[Run, ...] = ()  # hatched, over the cells: why a device does nothing, or for whom it waits
     is_outline: bool = False  # it is not known yet what devices do: a line where they have work, never filled
 
 

@@ -396,6 +396,11 @@ def busy_segments(row: BusyRow, palette: Palette, glyphs: Glyphs) -> list[Segmen
             text, look = glyphs.filler, Look.BRACKET
         style = palette.blank if text == " " else palette.style(key, look)
         segments.append(Segment(text * count, style))
+    for run in row.runs:
+        before, _, behind = Segment.divide(segments, [run.left, run.right, len(row.levels)])
+        segments = list(before)
+        _hatched(segments, run, palette, glyphs)
+        segments += behind
     return segments
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracelane.core.base.arrays import I64, AnyArray
+from tracelane.core.base.arrays import I64, AnyArray, distinct
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import about_ns
 from tracelane.core.trace import Lane
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
 WAITS = "waits for a peer"
+HATCH_FROM = 4
+"""Lines of ranks hatch from so many cells on what device lanes hatch where they have room for words."""
 GAP_WORDS = ("host late", "between kernels", "unexplained")
 """What the classes of gaps are called, as `i` says them, in the order of GAP_CLASSES."""
 MIN_DETAIL = 8
@@ -43,6 +45,12 @@ class LaneGaps:
     causes: AnyArray  # places in GAP_WORDS
     details: Mapping[int, str]  # what the host did, of the longest, by their number
 
+    def mostly_in(self, start: int, end: int) -> int | None:
+        """Return the gap of which most lies in a time and which takes most of that; None where none does."""
+        inside = np.minimum(self.ends, end) - np.maximum(self.starts, start)
+        chosen = np.flatnonzero((2 * inside > self.ends - self.starts) & (2 * inside > end - start))
+        return int(chosen[0]) if len(chosen) else None
+
     def text(self, number: int, cells: int) -> str:
         """Return why a gap is there, as much as fits: "host late 15.7 ms · flatten", its cause at least."""
         cause, detail = GAP_WORDS[self.causes[number]], self.details.get(number, "")
@@ -54,12 +62,38 @@ class LaneGaps:
 
 
 @dataclass(frozen=True, eq=False)
+class Awaited:
+    """When a rank waits in collectives for one that comes last, by start: trace time in ns, and the number of
+    the rank that it waits for.
+    """
+
+    starts: I64
+    ends: I64
+    ranks: I64
+
+    def text(self, start: int, end: int, cells: int) -> str:
+        """Return for whom a rank waits in some time and how long, as much as fits; "" where nobody knows.
+        What is there by less than half counts for other times.
+        """
+        inside = np.minimum(self.ends, end) - np.maximum(self.starts, start)
+        counted = (inside > 0) & (2 * inside >= np.minimum(self.ends - self.starts, end - start))
+        ranks = distinct(self.ranks[counted])
+        if not len(ranks):
+            return ""
+        whom = f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
+        length = about_ns(int((self.ends - self.starts)[counted].sum()))
+        texts = (f"waits for {whom} · {length}", f"waits for {whom}", f"for {whom}", whom)
+        return next((text for text in texts if len(text) <= cells), "")
+
+
+@dataclass(frozen=True, eq=False)
 class DrawnStates:
     """The states of a trace's devices on some clocks, by the places of their lanes."""
 
     clocks: Clocks
     by_lane: Mapping[int, DeviceState]
     gaps: Mapping[int, LaneGaps]
+    awaited: Mapping[int, Awaited] = field(default_factory=dict)  # by source
 
     @classmethod
     def of(
@@ -67,8 +101,9 @@ class DrawnStates:
         clocks: Clocks,
         states: Iterable[DeviceState],
         gaps: Mapping[int, LaneGaps] = MappingProxyType({}),
+        awaited: Mapping[int, Awaited] = MappingProxyType({}),
     ) -> DrawnStates:
-        return cls(clocks, {lane: one for one in states for lane in one.device.device.lanes}, gaps)
+        return cls(clocks, {lane: one for one in states for lane in one.device.device.lanes}, gaps, awaited)
 
     def moved(self, clocks: Clocks, pair: RunPair) -> DrawnStates:
         """Return the same on clocks that move the second of two runs."""
@@ -129,15 +164,61 @@ def state_row(states: Sequence[DeviceState], edges: I64, part: str = "") -> Busy
     return BusyRow(tuple(levels.tolist()), keys, hatched=tuple(cells.waits.tolist()))
 
 
-def with_waits(runs: Sequence[Run], waits: I64, busy: I64) -> tuple[Run, ...]:
+def line_runs(
+    state: DeviceState, row: BusyRow, drawn: DrawnStates, edges: I64, has_gaps: bool
+) -> tuple[Run, ...]:
+    """Return what is hatched on the line of a device: where it waits, and if asked for where it does nothing
+    for HATCH_FROM cells; why, in the words of its lanes, where HATCH_LABEL cells have room for that.
+    """
+    runs = []
+    bounds = edges.tolist()
+    awaited = drawn.awaited.get(state.device.device.source)
+    for left, right in _alike(np.array(row.hatched, np.bool_)):
+        if right - left >= HATCH_LABEL:
+            text = awaited.text(bounds[left], bounds[right], right - left - HATCH_MARGIN) if awaited else ""
+            runs.append(Run(left, right, "collective", text or WAITS, -1, 0, HATCH))
+    return tuple(sorted([*runs, *(_idle_runs(state, row, drawn, edges) if has_gaps else ())]))
+
+
+def _alike(flags: AnyArray) -> Iterable[tuple[int, int]]:
+    """Return the runs [left, right) of cells that are set."""
+    changes = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return zip(changes[::2].tolist(), changes[1::2].tolist())
+
+
+def _idle_runs(state: DeviceState, row: BusyRow, drawn: DrawnStates, edges: I64) -> Iterable[Run]:
+    """Yield the times in which a device is idle, where they take enough cells."""
+    from tracelane.core.tables.device.states import IDLE
+
+    known = [drawn.gaps[lane] for lane in state.device.device.lanes if lane in drawn.gaps]
+    idle = np.flatnonzero((state.states == IDLE) & (state.causes < len(GAP_WORDS)))
+    starts, ends = state.edges[idle], state.edges[idle + 1]
+    lefts = np.searchsorted(edges, np.maximum(starts, edges[0]))
+    rights = np.searchsorted(edges, np.minimum(ends, edges[-1]), "right") - 1
+    for at in np.flatnonzero(rights - lefts >= HATCH_FROM).tolist():
+        left, right = int(lefts[at]), int(rights[at])
+        if max(row.levels[left:right]) >= 0:
+            continue
+        cells, start, end = right - left - HATCH_MARGIN, int(starts[at]), int(ends[at])
+        texts = (
+            one.text(number, cells) for one in known if (number := one.mostly_in(start, end)) is not None
+        )
+        cause = GAP_WORDS[state.causes[idle[at]]]
+        length = f"{cause} {about_ns(end - start)}"
+        yield Run(left, right, "sync", next(texts, length if len(length) <= cells else cause), -1, 0, HATCH)
+
+
+def with_waits(
+    runs: Sequence[Run], waits: I64, busy: I64, awaited: Awaited | None, edges: I64
+) -> tuple[Run, ...]:
     """Return the runs of a lane in which collectives are hatched where waiting takes most of their time: both
-    in ns per cell.
+    in ns per cell. They say for whom, as far as that is known: `edges` are the cells' in trace time.
     """
     is_waiting = waits > busy - waits
     out: list[Run] = []
     for run in runs:
         if run.key == "collective" and is_waiting[run.left : run.right].any():
-            out.extend(_parts(run, is_waiting))
+            out.extend(_parts(run, is_waiting, awaited, edges))
         else:
             out.append(run)
     return tuple(out)
@@ -148,7 +229,7 @@ def outlined(runs: Iterable[Run]) -> tuple[Run, ...]:
     return tuple(run._replace(flags=run.flags | BRACKET) if run.key == "collective" else run for run in runs)
 
 
-def _parts(run: Run, is_waiting: AnyArray) -> Iterable[Run]:
+def _parts(run: Run, is_waiting: AnyArray, awaited: Awaited | None, edges: I64) -> Iterable[Run]:
     here = is_waiting[run.left : run.right]
     bounds = [0, *(np.flatnonzero(here[1:] != here[:-1]) + 1).tolist(), len(here)]
     for left, right in pairwise(bounds):
@@ -159,7 +240,11 @@ def _parts(run: Run, is_waiting: AnyArray) -> Iterable[Run]:
             right_eighths=FULL if right < len(here) else run.right_eighths,
             levels=run.levels[left:right],
         )
-        yield piece._replace(flags=run.flags | HATCH, label=WAITS) if here[left] else piece
+        if here[left]:
+            start, end = int(edges[piece.left]), int(edges[piece.right])
+            text = awaited.text(start, end, right - left - HATCH_MARGIN) if awaited is not None else ""
+            piece = piece._replace(flags=run.flags | HATCH, label=text or WAITS)
+        yield piece
 
 
 def with_gaps(runs: Sequence[Run], gaps: LaneGaps, positions: range, edges: I64) -> tuple[Run, ...]:
