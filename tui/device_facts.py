@@ -32,7 +32,7 @@ from tracelane.core.trace.devices import devices
 
 from .draw.header import DeviceShare, busy_texts
 from .draw.ranks import RankNotes
-from .draw.states import Awaited, DrawnStates, LaneGaps
+from .draw.states import DrawnStates, LaneGaps, PeerWaits
 from .draw.verdict import StateShares, VerdictFacts
 
 NAME = "device-facts"
@@ -179,7 +179,7 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
     of_ranks = {
         source: [Intervals(next(arrays), next(arrays)) for _ in sizes] for source, sizes in head["ranks"]
     }
-    awaited = {source: Awaited(*(next(arrays) for _ in range(3))) for source, _ in head["awaited"]}
+    awaited = {source: PeerWaits(*(next(arrays) for _ in range(3))) for source, _ in head["awaited"]}
     known = [
         DeviceState(device, edges, next(arrays), next(arrays), longest, layers)
         for device, edges, longest, layers in states

@@ -19,7 +19,7 @@ from tracelane.core.trace import Lane, Trace
 from .device_facts import DeviceFacts, keep_facts, stored_facts
 from .draw.header import DeviceShare
 from .draw.ranks import MAX_LINES, RankNotes
-from .draw.states import MAX_SLICES, Awaited, DrawnStates, LaneGaps
+from .draw.states import MAX_SLICES, DrawnStates, LaneGaps, PeerWaits
 from .draw.verdict import StateShares
 from .steps import pair_of
 
@@ -214,7 +214,7 @@ def _named(trace: Trace, source: int, title: str) -> str:
     return title if pair is None else f"{SIDES[source >= pair.first]} {title}"
 
 
-def awaited_ranks(scope: Scope) -> dict[int, Awaited]:
+def awaited_ranks(scope: Scope) -> dict[int, PeerWaits]:
     """Return when each rank waits in collectives, and for which one, by source; nothing where it would take
     long to know.
     """
@@ -233,7 +233,7 @@ def awaited_ranks(scope: Scope) -> dict[int, Awaited]:
         own = own[waits][np.argsort(waiting.starts[own[waits]], kind="stable")]
         starts = waiting.starts[own]
         ranks = numbers[waiting.last[waiting.who.collective[own]]]
-        result[source] = Awaited(starts, starts + waiting.waits[own], ranks)
+        result[source] = PeerWaits(starts, starts + waiting.waits[own], ranks)
     return result
 
 

@@ -18,11 +18,11 @@ from tracelane.tui.device_shares import device_facts
 from tracelane.tui.draw.ranks import RANK_PARTS
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.runs import HATCH, Run
-from tracelane.tui.draw.states import Awaited
+from tracelane.tui.draw.states import PeerWaits
 from tracelane.tui.session import Viewport
 
 US = 1000
-AWAITED = Awaited(np.array([0, 100, 300]) * US, np.array([40, 140, 320]) * US, np.array([2, 2, 5]))
+AWAITED = PeerWaits(np.array([0, 100, 300]) * US, np.array([40, 140, 320]) * US, np.array([2, 2, 5]))
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ class LaneGaps:
 
 
 @dataclass(frozen=True, eq=False)
-class Awaited:
+class PeerWaits:
     """When a rank waits in collectives for one that comes last, by start: trace time in ns, and the number of
     the rank that it waits for.
     """
@@ -93,7 +93,7 @@ class DrawnStates:
     clocks: Clocks
     by_lane: Mapping[int, DeviceState]
     gaps: Mapping[int, LaneGaps]
-    awaited: Mapping[int, Awaited] = field(default_factory=dict)  # by source
+    awaited: Mapping[int, PeerWaits] = field(default_factory=dict)  # by source
 
     @classmethod
     def of(
@@ -101,7 +101,7 @@ class DrawnStates:
         clocks: Clocks,
         states: Iterable[DeviceState],
         gaps: Mapping[int, LaneGaps] = MappingProxyType({}),
-        awaited: Mapping[int, Awaited] = MappingProxyType({}),
+        awaited: Mapping[int, PeerWaits] = MappingProxyType({}),
     ) -> DrawnStates:
         return cls(clocks, {lane: one for one in states for lane in one.device.device.lanes}, gaps, awaited)
 
@@ -209,7 +209,7 @@ def _idle_runs(state: DeviceState, row: BusyRow, drawn: DrawnStates, edges: I64)
 
 
 def with_waits(
-    runs: Sequence[Run], waits: I64, busy: I64, awaited: Awaited | None, edges: I64
+    runs: Sequence[Run], waits: I64, busy: I64, awaited: PeerWaits | None, edges: I64
 ) -> tuple[Run, ...]:
     """Return the runs of a lane in which collectives are hatched where waiting takes most of their time: both
     in ns per cell. They say for whom, as far as that is known: `edges` are the cells' in trace time.
@@ -229,7 +229,7 @@ def outlined(runs: Iterable[Run]) -> tuple[Run, ...]:
     return tuple(run._replace(flags=run.flags | BRACKET) if run.key == "collective" else run for run in runs)
 
 
-def _parts(run: Run, is_waiting: AnyArray, awaited: Awaited | None, edges: I64) -> Iterable[Run]:
+def _parts(run: Run, is_waiting: AnyArray, awaited: PeerWaits | None, edges: I64) -> Iterable[Run]:
     here = is_waiting[run.left : run.right]
     bounds = [0, *(np.flatnonzero(here[1:] != here[:-1]) + 1).tolist(), len(here)]
     for left, right in pairwise(bounds):
