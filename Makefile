@@ -49,8 +49,8 @@ $(STAMP): pyproject.toml constraints.txt
 $(NATIVE): $(STAMP) $(wildcard core/native/*.[ch])
 	@$(MAKE) --no-print-directory native
 
-native: $(STAMP)  ## compile the native core with $CC, or cc, gcc or clang, where there is one
-	@$(BIN)/python bundle/native_build.py
+native: $(STAMP)  ## compile the native core with $CC, or cc, gcc or clang, else with zig, which pip installs
+	@$(BIN)/python bundle/native_build.py --install-compiler
 	@touch $(NATIVE)
 
 demo: $(NATIVE)  ## write the demo trace and open it; without a terminal print it

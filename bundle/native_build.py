@@ -1,8 +1,9 @@
 """Compiles the native core (core/native/*.c) into one shared library without Python's API.
 
-    python bundle/native_build.py [--platform s390x] [--out FILE]
+    python bundle/native_build.py [--platform s390x] [--out FILE] [--install-compiler]
 
-For this machine with $CC, else cc, gcc or clang on the PATH; for other platforms with the `ziglang` package.
+For this machine with $CC, else cc, gcc or clang on the PATH, else with the `ziglang` package where it is
+installed (with --install-compiler it is, by pip: 440 MB); for other platforms with that package.
 Where there is no compiler, or it fails, a notice says so; tracelane works without the library, only slower.
 """
 
@@ -35,6 +36,8 @@ COMMON_FLAGS = (
     "-shared",
 )
 COMPILERS = ("cc", "gcc", "clang")
+ZIG = "ziglang"
+"""A package of the package index that holds a C compiler, with the headers of C libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +84,31 @@ def compile_here(out: Path) -> str:
 
 
 def compiler() -> list[str]:
-    """Return the command of this machine's C compiler; CompileError where there is none."""
+    """Return the command of this machine's C compiler, else of zig's; CompileError where there is none."""
     given = os.environ.get("CC")
     if given:
         return shlex.split(given)
     for name in COMPILERS:
         if shutil.which(name):
             return [name]
-    raise CompileError(f"no C compiler: neither $CC nor {', '.join(COMPILERS)} on the PATH")
+    if importlib.util.find_spec(ZIG) is not None:
+        return _zig()
+    raise CompileError(f"no C compiler: neither $CC nor {', '.join(COMPILERS)} on the PATH, nor {ZIG} of pip")
+
+
+def _zig() -> list[str]:
+    return [sys.executable, "-m", ZIG, "cc", "-s"]
+
+
+def install_compiler() -> None:
+    """Install zig beside this Python where there is no compiler; where pip cannot, all stays as it is."""
+    try:
+        compiler()
+    except CompileError:
+        print(f"no C compiler on the PATH: pip installs {ZIG}, 440 MB", flush=True)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", ZIG]
+        subprocess.run(pip, stderr=subprocess.DEVNULL, check=False)
+        importlib.invalidate_caches()
 
 
 def compile_for(machine: str, out: Path) -> str:
@@ -96,13 +116,13 @@ def compile_for(machine: str, out: Path) -> str:
     machine's own compiler can serve.
     """
     target = PLATFORMS[machine]
-    if importlib.util.find_spec("ziglang") is not None:
-        zig = [sys.executable, "-m", "ziglang", "cc", "-target", target.zig_target, "-s"]
+    if importlib.util.find_spec(ZIG) is not None:
+        zig = [*_zig(), "-target", target.zig_target]
         _compile([*zig, *COMMON_FLAGS, *target.flags], out, is_for_here=False)
         return target.tag
     if machine == platform.machine():
         return compile_here(out)
-    raise CompileError(f"compiling for {machine} needs the package ziglang")
+    raise CompileError(f"compiling for {machine} needs the package {ZIG}")
 
 
 def _compile(command: Sequence[str], out: Path, is_for_here: bool) -> None:
@@ -142,7 +162,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--platform", choices=PLATFORMS, help="compile for it with zig; this machine without")
     parser.add_argument("--out", type=Path, help="the library; beside its sources without")
+    parser.add_argument("--install-compiler", action="store_true", help="by pip, where there is none")
     options = parser.parse_args(arguments)
+    if options.install_compiler:
+        install_compiler()
     suffix = PLATFORMS[options.platform].suffix if options.platform else local_suffix()
     out = options.out or SOURCES / f"{STEM}{suffix}"
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bundle.native_build import SOURCES, CompileError, compile_here
+from bundle.native_build import SOURCES, ZIG, CompileError, compile_here, compiler, install_compiler
 from tests.corpus import thinned
 from tracelane.core.native.library import load_library
 from tracelane.core.native.structs import STRUCTS, VERSION
@@ -32,6 +32,31 @@ def _compiled(folder: Path, monkeypatch: pytest.MonkeyPatch, **replaced: str) ->
     except CompileError as error:
         pytest.skip(str(error))
     return library
+
+
+def test_zig_compiles_where_nothing_else_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler is $CC, else one on the PATH, else zig where it is installed; pip is asked for it where
+    there is none, and may fail.
+    """
+    asked: list[list[str]] = []
+    monkeypatch.setattr("bundle.native_build.subprocess.run", lambda command, **_: asked.append(command))
+    monkeypatch.setattr("bundle.native_build.ZIG", "no_such_package")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CC", "my-cc -g")
+    install_compiler()
+    assert compiler() == ["my-cc", "-g"] and not asked
+    monkeypatch.delenv("CC")
+    with pytest.raises(CompileError, match="nor no_such_package of pip"):
+        compiler()
+    install_compiler()
+    assert [command[1:4] for command in asked] == [["-m", "pip", "install"]]
+    (tmp_path / "no_such_package.py").write_text("", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert compiler() == [sys.executable, "-m", "no_such_package", "cc", "-s"]
+    (tmp_path / "gcc").touch(mode=0o755)
+    install_compiler()
+    assert compiler() == ["gcc"] and len(asked) == 1
+    assert ZIG == "ziglang"
 
 
 @pytest.mark.slow
