@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from textual import events
 
 from tests.tui.driver import message, open_viewer
@@ -15,6 +18,8 @@ from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.line import lane_key
 from tracelane.tui.draw.line_context import title_cells
+from tracelane.tui.draw.verdict import STATES, StateShares, part_text, share_texts
+from tracelane.tui.lanes.strips import Verdict
 from tracelane.tui.session import RowKey
 
 SIZE = (120, 40)
@@ -221,3 +226,28 @@ async def test_what_the_mouse_is_over_is_named(trace: Trace) -> None:
         assert app.main.query_one("#lanes").size == room
         await pilot.hover("#lanes", offset=(2, y))
         assert not message(app)
+
+
+async def test_the_verdict_under_the_mouse(trace: Trace) -> None:
+    """Over a part of the bar the message line says how much time it is, and of how much; over the title, the
+    sentence below or beside it nothing.
+    """
+    async with open_viewer(trace, SIZE) as (app, pilot):
+        spent = app.main.query_one(Verdict).facts
+        assert spent is not None and spent.spent is not None
+        await pilot.hover(Verdict, offset=(TITLES, 0))
+        name, share = next(iter(share_texts(spent.spent))).rsplit(" ", 2)[:2]
+        assert message(app).startswith(f"{name}: {share} %, ") and " of " in message(app)
+        for x, y in ((2, 0), (TITLES, 1)):
+            await pilot.hover(Verdict, offset=(x, y))
+            assert not message(app)
+
+
+@given(st.lists(st.floats(0.001, 1.0), min_size=1, max_size=len(STATES)), st.integers(20, 200))
+def test_each_cell_of_the_verdict_says_its_part(values: list[float], area: int) -> None:
+    """All cells of the bar say something, each part is said, and the parts take turns as they are drawn."""
+    shares = StateShares("AIU 0", 10**9, {key: one / sum(values) for key, one in zip(STATES, values)})
+    texts = [part_text(shares, cell, area) for cell in range(area)]
+    assert all(texts) and not part_text(shares, -1, area) and not part_text(shares, area, area)
+    named = [name for name, _ in groupby(texts)]
+    assert len(named) == len(set(named)) and len(named) >= min(len(values), 2)

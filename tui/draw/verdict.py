@@ -115,6 +115,19 @@ def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:
         yield _part(label, width, key, waits, look.palette, look.glyphs)
 
 
+def part_text(shares: StateShares, cell: int, area: int) -> str:
+    """Return in full what the part of the bar at a cell says: how much time it is, and of how much."""
+    if cell < 0:
+        return ""
+    parts, end = _parts(shares), 0
+    for ((_, name, _), share), width in zip(parts.items(), widths([*parts.values()], area)):
+        end += width
+        if cell < end:
+            of = about_ns(shares.of_ns)
+            return f"{name}: {_percent(shares, share)}, {about_ns(round(share * shares.of_ns))} of {of}"
+    return ""
+
+
 def widths(shares: Sequence[float], cells: int) -> list[int]:
     """Return how many of some cells each share takes, one at least; together all of them."""
     total = sum(shares) or 1.0

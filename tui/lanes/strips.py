@@ -21,7 +21,7 @@ from ..draw.overview import minimap_lines, overview_of
 from ..draw.room import MAX_STRIP
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.states import DrawnStates
-from ..draw.verdict import StateShares, VerdictFacts, verdict_lines
+from ..draw.verdict import StateShares, VerdictFacts, part_text, verdict_lines
 from ..session import ZOOM_STEP, Session
 from ..steps import step_marks
 from ..widget_message import WidgetMessage
@@ -232,6 +232,13 @@ class Verdict(Widget):
     class Pressed(WidgetMessage):
         """The finding was clicked."""
 
+    @dataclass
+    class PartHovered(WidgetMessage):
+        """The mouse came over another part of the bar, of which this is said; empty: over none."""
+
+        text: str
+
+    _said = ""
     facts: VerdictFacts | None = None
     """What it says; None while files are read."""
 
@@ -260,6 +267,19 @@ class Verdict(Widget):
         if self.facts is None or y >= MAX_STRIP:
             return Strip.blank(self.size.width, look.palette.blank)
         return Strip(verdict_lines(self.facts, min(height, MAX_STRIP), look)[y], self.size.width)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        look, spent = look_of(self), None if self.facts is None else self.facts.spent
+        is_bar = spent is not None and event.y < self.size.height - 1
+        self._say_part(part_text(spent, event.x - look.titles, look.area) if spent and is_bar else "")
+
+    def on_leave(self) -> None:
+        self._say_part("")
+
+    def _say_part(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            self.post_message(self.PartHovered(text))
 
     def on_click(self, event: events.Click) -> None:
         if event.y == self.size.height - 1:
