@@ -22,6 +22,8 @@ from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.watch import Judge
 
 pytestmark = pytest.mark.slow
+TORCH = os.environ.get("TRACELANE_TORCH", "")
+"""A Python that has PyTorch."""
 
 
 def _command(*arguments: str | Path) -> list[str]:
@@ -155,3 +157,32 @@ def test_captures_leave_nothing(trace: Path, tmp_path: Path) -> None:
     (_, files), (objects, _), (objects_later, files_later) = counts
     assert files_later <= files
     assert objects_later - objects < 20  # of 20 captures
+
+
+RECORDED = """
+import sys, torch
+from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
+weights = torch.rand(64, 64)
+with profile(
+    activities=[ProfilerActivity.CPU],
+    schedule=schedule(wait=0, warmup=1, active=3, repeat=2),
+    on_trace_ready=tensorboard_trace_handler(sys.argv[1], worker_name="one"),
+) as recording:
+    for _ in range(8):
+        weights = torch.relu(weights @ weights)
+        recording.step()
+print("trained")
+"""
+"""A program that PyTorch's profiler records twice, three steps each."""
+
+
+@pytest.mark.torch
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not TORCH, reason="TRACELANE_TORCH names no Python with PyTorch")
+def test_what_pytorch_records_is_said(tmp_path: Path) -> None:
+    """Each capture that PyTorch's profiler writes while it is watched is a line with its steps."""
+    result = _watch(tmp_path / "runs", "--", TORCH, "-c", RECORDED, tmp_path / "runs")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "trained\n"
+    lines = [line for line in result.stderr.splitlines() if "3 steps" in line]
+    assert len(lines) == 2 and all("step " in line and "busy " in line for line in lines), result.stderr
