@@ -218,7 +218,8 @@ async def test_every_row_leads_somewhere(name: str, tmp_path: Path) -> None:
 async def test_a_low_screen_has_the_first_rows(tmp_path: Path) -> None:
     """With one line for it the panel has what takes most of the device's time, and why it is idle."""
     events = [op(50 * n, 40, f"aten::part{n}") for n in range(24)]
-    events = [op(0, 3000 - n, f"aten::outer{n}") for n in range(30)] + events
+    outer = [op(0, 3000 - n, f"aten::outer{n}") for n in range(30)]  # of two kinds: no row repeats another
+    events = [one | {"cat": ("cpu_op", "cuda_runtime")[n % 2]} for n, one in enumerate(outer)] + events
     trace = trace_of([*events, *launched(5, 5, 20, 300, "gemm"), *launched(2000, 5, 2010, 9, "g")], tmp_path)
     async with open_viewer(trace, (100, 24)) as (app, _):
         pane = app.main.query_one(DetailsPane)
