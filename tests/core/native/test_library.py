@@ -38,24 +38,24 @@ def test_zig_compiles_where_nothing_else_does(tmp_path: Path, monkeypatch: pytes
     """The compiler is $CC, else one on the PATH, else zig where it is installed; pip is asked for it where
     there is none, and may fail.
     """
-    asked: list[list[str]] = []
-    monkeypatch.setattr("bundle.native_build.subprocess.run", lambda command, **_: asked.append(command))
+    commands: list[list[str]] = []
+    monkeypatch.setattr("bundle.native_build.subprocess.run", lambda command, **_: commands.append(command))
     monkeypatch.setattr("bundle.native_build.ZIG", "no_such_package")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CC", "my-cc -g")
     install_compiler()
-    assert compiler() == ["my-cc", "-g"] and not asked
+    assert compiler() == ["my-cc", "-g"] and not commands
     monkeypatch.delenv("CC")
     with pytest.raises(CompileError, match="nor no_such_package of pip"):
         compiler()
     install_compiler()
-    assert [command[1:4] for command in asked] == [["-m", "pip", "install"]]
+    assert [command[1:4] for command in commands] == [["-m", "pip", "install"]]
     (tmp_path / "no_such_package.py").write_text("", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     assert compiler() == [sys.executable, "-m", "no_such_package", "cc", "-s"]
     (tmp_path / "gcc").touch(mode=0o755)
     install_compiler()
-    assert compiler() == ["gcc"] and len(asked) == 1
+    assert compiler() == ["gcc"] and len(commands) == 1
     assert ZIG == "ziglang"
 
 
