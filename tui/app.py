@@ -37,7 +37,7 @@ from .controllers.selection import SelectionController
 from .controllers.tables import TableController
 from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.header import HeaderPiece
-from .keys import unbound_message
+from .keys import bound_keys, unbound_message
 from .lanes.look import AsciiFilter, glyphs
 from .screens.main import ASKING, MainScreen
 from .session import Session
@@ -105,6 +105,7 @@ class TracelaneApp(Stage):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.config.theme if self.config.theme in self.available_themes else DARK_THEME
+        self._bound_keys = bound_keys(self.config.keys)
         if self.config.keys:
             self.set_keymap(dict(self.config.keys))
 
@@ -222,5 +223,7 @@ class TracelaneApp(Stage):
 
     def on_key(self, event: events.Key) -> None:
         """Say so when a key does nothing here."""
-        if self.screen is self.main and event.key not in self.screen.active_bindings:
+        if self.screen is not self.main or event.key in self._bound_keys:
+            return
+        if event.key not in self.screen.active_bindings:  # those that a part has of its own, asked one by one
             self.say(unbound_message(event.key, event.character))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from textual.binding import Binding
 from textual.widget import Widget
 
 from tracelane.core.base.safe_text import safe
@@ -106,6 +107,13 @@ AIMS: Final[Mapping[str, Mapping[str, str]]] = {
 def _pairs(titles: Mapping[str, str], remapped: Mapping[str, str]) -> list[tuple[str, str]]:
     keys = {command_id: keys_of(command(command_id), remapped) for command_id in titles}
     return [(key_text(own[0]), titles[command_id]) for command_id, own in keys.items() if own]
+
+
+def bound_keys(remapped: Mapping[str, str]) -> frozenset[str]:
+    """Return the keys that commands have, as Textual calls them."""
+    keys = [",".join(keys_of(entry, remapped)) for entry in COMMANDS]
+    named = Binding.make_bindings([Binding(each, "command") for each in keys if each])
+    return frozenset(binding.key for binding in named)
 
 
 def unbound_message(key: str, character: str | None) -> str:

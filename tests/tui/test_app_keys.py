@@ -12,7 +12,9 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
+from tracelane.tui.keys import bound_keys
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.screens.answer import CopiedText, PickScreen
 from tracelane.tui.screens.lists import HelpScreen
@@ -297,3 +299,26 @@ async def test_a_changed_file_is_told(tmp_path: Path) -> None:
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "arguments:" in text and "10 µs" in text
+
+
+@pytest.mark.parametrize("keys", [{}, {"zoom-in": "x,ctrl+x", "next-step": "w"}])
+async def test_the_table_knows_which_keys_are_bound(
+    file_trace: Trace, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key with a command asks for that one alone, whatever the user changed; all others are asked for."""
+    calls: list[object] = []
+    check_action = TracelaneApp.check_action
+
+    def check(app: TracelaneApp, action: str, parameters: tuple[object, ...]) -> bool | None:
+        calls.append(parameters)
+        return check_action(app, action, parameters)
+
+    async with open_viewer(file_trace, config=Config(keys=MappingProxyType(keys))) as (app, pilot):
+        bindings = app.main.active_bindings
+        of_commands = {key for key, one in bindings.items() if one.binding.action.startswith("app.command(")}
+        assert bound_keys(keys) == {key for key in of_commands if not key.startswith("none-")}
+        monkeypatch.setattr(TracelaneApp, "check_action", check)
+        await pilot.press(keys.get("zoom-in", "w").split(",")[0])
+        assert calls == [("zoom-in",)]
+        await pilot.press("ampersand")
+        assert "does nothing" in message(app)
