@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ..base.errors import UsageError
+from ..base.errors import UnreadableError, UsageError
 from ..base.numbers import json_value, whole_number
 from ..base.private import read_regular
-from ..read.urls import is_url
-from .inputs import CAPTURE_TRACES, STDIN, traces_in
+from ..read.urls import is_url, url_in, url_name
+from .inputs import CAPTURE_TRACES, STDIN, TRACE_ENDINGS, traces_in
 from .options import IndexOptions
+
+if TYPE_CHECKING:
+    from .store import Index
 
 DETAILS = "execution_details.json"
 """A list of what the files hold, in folders that TraceLens has looked at: file, batch_size, mode."""
@@ -28,26 +31,38 @@ BATCH = re.compile(r"(?:^|[_-])bs_?(\d{1,9})(?!\d)")
 RANK = re.compile(r"rank_?(\d{1,6})(?!\d)")
 
 
+MAY_REPLAY = ("Graph", "CommandBuffer")
+"""What the names of calls that replay a graph hold; without one of them nobody is asked over a network."""
+FileState: TypeAlias = tuple[str, int, str]
+"""Name, size and version of a remote file."""
+
+
 class GraphFile(NamedTuple):
     """A trace of captured graphs; `batch`, `mode` and `rank` as its name or the folder's list says, None and
     "" where neither does.
     """
 
-    path: Path
+    path: Path | str  # or URL
+    name: str
     batch: int | None
     mode: str
     rank: int | None
 
 
 class GraphFolder(NamedTuple):
-    """A folder with traces of captured graphs; `options` say where their indexes lie."""
+    """A folder with traces of captured graphs; `options` say where their indexes lie. What lies at a URL was
+    `listed` when the trace was opened.
+    """
 
-    path: Path
+    path: Path | str
     options: IndexOptions
+    listed: tuple[FileState, ...] = ()
 
     @property
     def state(self) -> list[list[Any]]:
         """Name, size and time of each file: another state means that the folder has changed."""
+        if isinstance(self.path, str):
+            return [list(one) for one in self.listed]
         states = []
         with suppress(OSError), os.scandir(self.path) as entries:
             for entry in entries:
@@ -58,20 +73,38 @@ class GraphFolder(NamedTuple):
 
     def files(self) -> list[GraphFile]:
         """Return the traces in it, by name."""
-        listed = _listed(self.path / DETAILS)
+        known = _said_of_files(self._list_of_files())
         files = []
-        for path in traces_in(self.path):
-            if path.name == DETAILS:
-                continue
-            batch, mode = listed.get(path.name, (_number(BATCH, path.name), ""))
-            files.append(GraphFile(path, batch, mode, _number(RANK, path.name)))
+        for name in self._names():
+            if name != DETAILS:
+                batch, mode = known.get(name, (_number(BATCH, name), ""))
+                files.append(GraphFile(_inside(self.path, name), name, batch, mode, _number(RANK, name)))
         return files
 
+    def _names(self) -> list[str]:
+        if isinstance(self.path, Path):
+            return [path.name for path in traces_in(self.path)]
+        return [name for name, _, _ in self.listed if name.lower().endswith(TRACE_ENDINGS)]
 
-def graph_folder(trace: str | Path, named: Sequence[str | Path], options: IndexOptions) -> GraphFolder | None:
-    """Return the folder with the captured graphs of a trace: the one that the options name, else the one
-    beside it or in a folder that a user `named`; None where there is none. UsageError where the options name
-    a folder without traces.
+    def _list_of_files(self) -> bytes:
+        """Return the folder's list of its files, empty where it has none that can be read."""
+        if isinstance(self.path, Path):
+            with suppress(OSError):
+                return read_regular(self.path / DETAILS, MAX_DETAILS)
+        elif any(name == DETAILS for name, _, _ in self.listed):
+            from ..read.remote_files import read_remote
+
+            with suppress(OSError, UnreadableError):
+                return read_remote(url_in(self.path, DETAILS), 0, MAX_DETAILS)
+        return b""
+
+
+def graph_folder(
+    trace: str | Path, named: Sequence[str | Path], options: IndexOptions, index: Index
+) -> GraphFolder | None:
+    """Return the folder with the captured graphs of a trace and its index: the one that the options name,
+    else the one beside it or in a folder that a user `named`; None where there is none. UsageError where the
+    options name a folder without traces.
     """
     own = options._replace(captures=None, force=False)
     if options.captures is not None:
@@ -80,21 +113,49 @@ def graph_folder(trace: str | Path, named: Sequence[str | Path], options: IndexO
         if not folder.files():
             raise UsageError(f"--captures: {options.captures} is no folder with traces of captured graphs")
         return folder
-    if is_url(trace) or str(trace) == STDIN:
+    if str(trace) == STDIN:
         return None
+    if is_url(trace):
+        may_replay = any(index.string_numbers(text, inside=True, limit=1) for text in MAY_REPLAY)
+        return _remote_folder(str(trace), map(str, filter(is_url, named)), own) if may_replay else None
     folders = [Path(path).absolute() for path in named if not is_url(path)]
     for parent in (Path(trace).absolute().parent, *folders):
-        folder = GraphFolder(parent / CAPTURE_TRACES, own)
-        if parent.name != CAPTURE_TRACES and folder.path.is_dir() and folder.files():
+        beside = parent / CAPTURE_TRACES
+        if parent.name != CAPTURE_TRACES and beside.is_dir() and (folder := GraphFolder(beside, own)).files():
             return folder
     return None
 
 
-def _listed(path: Path) -> dict[str, tuple[int | None, str]]:
-    """Return batch size and mode of each file that the folder's list names; nothing where there is none."""
+def _remote_folder(trace: str, named: Iterable[str], options: IndexOptions) -> GraphFolder | None:
+    """Return the folder of captured graphs beside a URL or in those named; None where none can be listed."""
+    from ..read.remote_files import list_remote
+
+    beside = trace.rpartition("/")[0]
+    for parent in dict.fromkeys((beside, *(url.rstrip("/") for url in named if url != trace))):
+        if url_name(parent) == CAPTURE_TRACES or "?" in parent:  # what is signed is one file
+            continue
+        folder = url_in(parent, CAPTURE_TRACES)
+        with suppress(OSError, UnreadableError):
+            files = [one for one in list_remote(folder) if not one.is_folder]
+            states = [one.version for one in files]
+            listed = tuple(
+                (url_name(one.url), state.size, state.etag or state.changed)
+                for one, state in zip(files, states)
+            )
+            if (found := GraphFolder(folder, options, listed))._names():
+                return found
+    return None
+
+
+def _inside(folder: Path | str, name: str) -> Path | str:
+    return folder / name if isinstance(folder, Path) else url_in(folder, name)
+
+
+def _said_of_files(text: bytes) -> dict[str, tuple[int | None, str]]:
+    """Return batch size and mode of each file that a folder's list names; nothing where there is none."""
     entries: Any = ()
-    with suppress(OSError, ValueError):
-        entries = json_value(read_regular(path, MAX_DETAILS))
+    with suppress(ValueError):
+        entries = json_value(text)
     listed = {}
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(name := entry.get("file"), str):

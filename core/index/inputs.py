@@ -99,9 +99,12 @@ def remote_inputs(url: str) -> list[str]:
         return [url]
     entries = list_remote(url)
     folders = [entry.url for entry in entries if entry.is_folder]
-    inside = _named_like_traces(entries) or [
-        name for listed in each_at_once(list_remote, folders) for name in _named_like_traces(listed)
-    ]
+    runs = [url for url in folders if url_name(url) != CAPTURE_TRACES]
+    inside = _named_like_traces(entries)
+    for these in (runs, folders):
+        inside = inside or [
+            name for listed in each_at_once(list_remote, these) for name in _named_like_traces(listed)
+        ]
     if not inside:
         raise UnreadableError(f"{shown_url(url)}: is a directory without traces")
     return inside

@@ -201,7 +201,7 @@ class OpenedFiles:
         opened.sort(key=lambda one: _rank_order(one[0]))
         members, indexes = tuple(member for member, _ in opened), tuple(index for _, index in opened)
         for member, index in opened:
-            index.graph_folder = graph_folder(member.path, self.files.named, self._options)
+            index.graph_folder = graph_folder(member.path, self.files.named, self._options, index)
         first = indexes[0]
         first.notes += (
             *self.files.notes,
@@ -299,7 +299,7 @@ def _named(path: str | Path, error: Exception) -> str:
 
 
 def opened_alone(path: str | Path, index: Index) -> Opened:
-    index.graph_folder = graph_folder(path, (), DEFAULT_OPTIONS)
+    index.graph_folder = graph_folder(path, (), DEFAULT_OPTIONS, index)
     return Opened((index,), (_as_opened(Member(path, ""), index),))
 
 

@@ -21,6 +21,7 @@ from ..index.file_facts import Member
 from ..index.graph_folder import GraphFolder
 from ..index.options import IndexOptions
 from ..index.store import Index
+from ..read.urls import is_url
 from ..trace import Trace
 from ..trace.device_clocks import troubled
 from .findings.finding import Findings
@@ -103,7 +104,9 @@ def _by_child(scope: Scope, question: str) -> Any:
 def _graphs(index: Index) -> list[Any] | None:
     """Return the folder with the graphs that a source replays, and how it is indexed, as a message."""
     folder = index.graph_folder
-    return None if folder is None else [str(folder.path), folder.options.to_message()]
+    if folder is None:
+        return None
+    return [str(folder.path), folder.options.to_message(), folder.listed]
 
 
 # -- in the child -------------------------------------------------------------------------------------------
@@ -119,7 +122,12 @@ def _scope(request: Message) -> Scope:
         index = Index.open(Path(folder))
         index.path = path
         if graphs is not None:
-            index.graph_folder = GraphFolder(Path(graphs[0]), IndexOptions.from_message(graphs[1]))
+            where, options, listed = graphs
+            index.graph_folder = GraphFolder(
+                where if is_url(where) else Path(where),
+                IndexOptions.from_message(options),
+                tuple((str(name), int(size), str(version)) for name, size, version in listed),
+            )
         indexes.append(index)
     trace = Trace(indexes, [Member(**member) for member in request["members"]])
     return Scope(trace, clocks=trace.clocks) if request["aligned"] else Scope(trace)

@@ -211,7 +211,7 @@ def _read_captures(
                 if one.path in done.failed:
                     raise done.failed[one.path]
                 one = opened_index(source, one.location, folder.options)
-            captures.append(captured_graphs(one, file.path.name, file.batch, file.mode))
+            captures.append(captured_graphs(one, file.name, file.batch, file.mode))
         except TracelaneError as error:
             problems.append(f"a capture cannot be read: {error}")
     return captures, problems

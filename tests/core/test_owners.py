@@ -22,10 +22,13 @@ from tests.graph_pairs import (
     swapped,
     write_pair,
 )
-from tracelane.core.base.errors import UsageError
+from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.kineto import OPS
-from tracelane.core.index.options import IndexOptions
+from tracelane.core.index.graph_folder import graph_folder
+from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
 from tracelane.core.query.lookup import category_mask, nearest_around
+from tracelane.core.read import remote_files
+from tracelane.core.read.remote_files import RemoteStatus
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.owners import Owners
 
@@ -255,6 +258,33 @@ def test_captures_are_found_in_a_folder_that_is_named(tmp_path: Path, inside: bo
     folder = tmp_path / "there" / ("capture_traces" if inside else "")
     trace = open_trace(path, IndexOptions(tmp_path / "index", captures=folder))
     assert op_names(trace.owners(0)) == ALL
+
+
+@pytest.mark.parametrize(
+    ("url", "events", "asked"),
+    [
+        ("s3://bucket/run/trace.json", replay_events(MODEL), ["s3://bucket/run/capture_traces"]),
+        ("https://host/trace.json?signed=1/2", replay_events(MODEL), []),
+        ("s3://bucket/capture_traces/trace.json", replay_events(MODEL), []),
+        ("s3://bucket/run/trace.json", [complete(1, 5, "aten::mm", "cpu_op", **HOST)], []),
+    ],
+)
+def test_a_server_is_asked_once_for_captures_and_may_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, events: list[Event], asked: list[str]
+) -> None:
+    """A server is asked for the folder beside a trace where graphs may be replayed, and not of a link that is
+    signed for one file; where it lists no folder, there is none.
+    """
+    seen: list[str] = []
+
+    def refuse(folder: str) -> list[RemoteStatus]:
+        seen.append(folder)
+        raise UnreadableError("forbidden")
+
+    monkeypatch.setattr(remote_files, "list_remote", refuse)
+    with_events = open_trace(write_events(tmp_path / "trace.json", events), index_dir=tmp_path / "index")
+    assert graph_folder(url, (url,), DEFAULT_OPTIONS, with_events.indexes[0]) is None
+    assert seen == asked
 
 
 def test_a_folder_without_captures_is_refused(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ import gzip
 import json
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.events import complete
+from tests.graph_pairs import MODEL, capture_events, replay_events, write_pair
 from tests.rank_files import rank_files
 from tests.remote.servers import bucket, ssh_home, web_server
 from tests.tui.cli_process import tracelane
@@ -54,6 +56,20 @@ def answers(*arguments: str, **environment: str) -> str:
     done = tracelane(*arguments, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@contextmanager
+def served(folder: Path, server: str) -> Iterator[str]:
+    """Yield the URL of a folder on an S3 server or the web."""
+    if server == "http":
+        with web_server(folder) as (url, _):
+            yield url
+        return
+    with bucket() as url:
+        import s3fs
+
+        s3fs.S3FileSystem().put(str(folder), "traces/run", recursive=True)
+        yield f"{url}/run"
 
 
 def ranks_of(text: str) -> object:
@@ -195,3 +211,18 @@ def test_local_files_load_nothing_of_it(folder: Path) -> None:
     code += "('fsspec', 's3fs', 'aiohttp', 'sshfs', 'asyncssh', 'distributed', 'dask')], file=sys.stderr))"
     done = tracelane("ranks", str(folder), code=code)
     assert done.stderr.strip().endswith("[]")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", ["s3", "http"])
+def test_captures_beside_a_url_are_those_of_the_folder(tmp_path: Path, server: str) -> None:
+    """Replayed kernels have their operators as where the files lie on this machine; the folder of a trace and
+    its captures is that trace.
+    """
+    path = write_pair(tmp_path / "served", [replay_events(MODEL)], {"a.json": capture_events(MODEL)})
+    here = json.loads(answers("kernels", str(path), "--by", "op", "--json"))["tables"]
+    with served(tmp_path / "served", server) as url:
+        for where in (f"{url}/trace.json", f"{url}/"):
+            there = json.loads(answers("kernels", where, "--by", "op", "--json"))["tables"]
+            assert there == here, where
+    assert {row["name"] for row in here["kernels"]["rows"]} == {kernel.op for kernel in MODEL}
