@@ -11,6 +11,7 @@ import pytest
 from tests.core.findings_traces import call, launched, op, trace_of
 from tests.core.test_findings import AIU, JAMIE
 from tests.corpus import CORPUS, needs
+from tests.events import complete
 from tests.tui.driver import (
     message,
     open_viewer,
@@ -248,8 +249,9 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
 
 
 async def test_nothing_to_find(tmp_path: Path) -> None:
-    """A trace without losses has no line, and its list says so."""
-    async with open_viewer(trace_of([op(0, 1)], tmp_path), SMALL) as (app, pilot):
+    """A trace that holds nothing but the mark of a step has no line, and its list says so."""
+    step = complete(0, 5, "ProfilerStep#1", "user_annotation")
+    async with open_viewer(trace_of([step], tmp_path), SMALL) as (app, pilot):
         assert "Nothing stands out" in screen_text(app)
         await press_keys(app, pilot, "2")
         assert app.main.query_one("#findings-rows", VirtualTable).row_count == 0
