@@ -200,6 +200,16 @@ class TraceSlices(TraceLanes):
 
         return self._arrows(slice_id, flows_out, limit)
 
+    def forward_ops(self, slice_id: SliceId) -> list[SliceId]:
+        """Return the operators whose gradient a backward one computes, by sequence number; usually one."""
+        from ..query.forward import forward_of
+
+        position = self._position(slice_id)
+        if position is None:
+            return []
+        found = forward_of(self.indexes[slice_id.source], position)
+        return [self.slice_id_of(slice_id.source, one) for one in found]
+
     def _arrows(
         self, slice_id: SliceId, ask: Callable[[Index, int, int | None], list[Flow]], limit: int | None
     ) -> list[SliceFlow]:

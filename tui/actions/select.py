@@ -255,12 +255,14 @@ def _is_visible(thing: Thing, session: Session) -> bool:
 
 MAX = 1000
 """The most targets that are looked up; the list says when there are more."""
+MAX_INSIDE = 16
+"""So many of the slices directly inside an operator are asked for its forward one."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A slice that can be gone to, and how it is known: a flow's category, "correlation", "external id", or
-    "launch" for one made within the slice.
+    """A slice that can be gone to, and how it is known: a flow's category, "correlation", "external id",
+    "sequence number", or "launch" for one made within the slice.
     """
 
     id: SliceId
@@ -268,19 +270,39 @@ class Target:
 
 
 def back_from(trace: Trace, identity: SliceId) -> list[Target]:
-    """Return what launched a slice, or what its flows come from; Refusal where nothing is known."""
-    targets = [
-        Target(arrow.source, arrow.category)
-        for arrow in trace.flows_in(identity, MAX)
-        if arrow.source is not None and arrow.source != identity
-    ]
+    """Return what launched a slice, or what its flows come from; of an operator of a backward pass the
+    forward one. Refusal where nothing is known.
+    """
+    targets = _flow_sources(trace, identity)
     if not targets:
         links = trace.chain(identity)
         if len(links) > 1 and links[0].role == "kernel" and links[1].via != "enclosing":
             targets = [Target(links[1].id, links[1].via)]
+        elif links and links[0].role == "op":
+            targets = _forward_ops(trace, identity)
     if not targets:
         raise Refusal("the trace does not say what launched this")
     return _distinct(targets)
+
+
+def _flow_sources(trace: Trace, identity: SliceId) -> list[Target]:
+    return [
+        Target(arrow.source, arrow.category)
+        for arrow in trace.flows_in(identity, MAX)
+        if arrow.source is not None and arrow.source != identity
+    ]
+
+
+def _forward_ops(trace: Trace, identity: SliceId) -> list[Target]:
+    """Return the operators that a backward one belongs to: where the arrows into those directly inside it
+    come from (autograd's node of an operator has none of its own), else by its sequence number, or theirs.
+    """
+    inside = trace.children(identity, MAX_INSIDE)
+    arrows = [target for child in inside for target in _flow_sources(trace, child)]
+    if arrows:
+        return arrows
+    numbered = (trace.forward_ops(one) for one in (identity, *inside))
+    return [Target(forward, "sequence number") for forward in next(filter(None, numbered), ())]
 
 
 def on_from(trace: Trace, identity: SliceId) -> list[Target]:
