@@ -120,8 +120,8 @@ def graph_folder(
         return _remote_folder(str(trace), map(str, filter(is_url, named)), own) if may_replay else None
     folders = [Path(path).absolute() for path in named if not is_url(path)]
     for parent in (Path(trace).absolute().parent, *folders):
-        beside = parent / CAPTURE_TRACES
-        if parent.name != CAPTURE_TRACES and beside.is_dir() and (folder := GraphFolder(beside, own)).files():
+        path = parent / CAPTURE_TRACES
+        if parent.name != CAPTURE_TRACES and path.is_dir() and (folder := GraphFolder(path, own)).files():
             return folder
     return None
 
@@ -130,20 +130,20 @@ def _remote_folder(trace: str, named: Iterable[str], options: IndexOptions) -> G
     """Return the folder of captured graphs beside a URL or in those named; None where none can be listed."""
     from ..read.remote_files import list_remote
 
-    beside = trace.rpartition("/")[0]
-    for parent in dict.fromkeys((beside, *(url.rstrip("/") for url in named if url != trace))):
+    parents = (trace.rpartition("/")[0], *(url.rstrip("/") for url in named if url != trace))
+    for parent in dict.fromkeys(parents):
         if url_name(parent) == CAPTURE_TRACES or "?" in parent:  # what is signed is one file
             continue
-        folder = url_in(parent, CAPTURE_TRACES)
+        url = url_in(parent, CAPTURE_TRACES)
         with suppress(OSError, UnreadableError):
-            files = [one for one in list_remote(folder) if not one.is_folder]
+            files = [one for one in list_remote(url) if not one.is_folder]
             states = [one.version for one in files]
             listed = tuple(
                 (url_name(one.url), state.size, state.etag or state.changed)
                 for one, state in zip(files, states)
             )
-            if (found := GraphFolder(folder, options, listed))._names():
-                return found
+            if (folder := GraphFolder(url, options, listed))._names():
+                return folder
     return None
 
 

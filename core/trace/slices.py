@@ -207,8 +207,8 @@ class TraceSlices(TraceLanes):
         position = self._position(slice_id)
         if position is None:
             return []
-        found = forward_of(self.indexes[slice_id.source], position)
-        return [self.slice_id_of(slice_id.source, one) for one in found]
+        forward = forward_of(self.indexes[slice_id.source], position)
+        return [self.slice_id_of(slice_id.source, one) for one in forward]
 
     def _arrows(
         self, slice_id: SliceId, ask: Callable[[Index, int, int | None], list[Flow]], limit: int | None

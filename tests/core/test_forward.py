@@ -77,7 +77,7 @@ def test_arrows_of_kineto_say_the_same(path: Path, corpus_cache: Path) -> None:
     arrows = np.flatnonzero(np.isin(categories, own))[:MAX_ARROWS]
     sources, targets = index.column("flows.source")[arrows], index.column("flows.target")[arrows]
     for source, target in zip(sources.tolist(), targets.tolist()):
-        found = forward_of(index, target)
-        starts = [index.start(one) for one in found]  # an arrow says no more of two that begin together
-        assert not found or index.start(source) in starts, (target, found, source)
+        forward = forward_of(index, target)
+        starts = [index.start(one) for one in forward]  # an arrow says no more of two that begin together
+        assert not forward or index.start(source) in starts, (target, forward, source)
     trace.close()

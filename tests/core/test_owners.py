@@ -261,7 +261,7 @@ def test_captures_are_found_in_a_folder_that_is_named(tmp_path: Path, inside: bo
 
 
 @pytest.mark.parametrize(
-    ("url", "events", "asked"),
+    ("url", "events", "folders"),
     [
         ("s3://bucket/run/trace.json", replay_events(MODEL), ["s3://bucket/run/capture_traces"]),
         ("https://host/trace.json?signed=1/2", replay_events(MODEL), []),
@@ -270,7 +270,7 @@ def test_captures_are_found_in_a_folder_that_is_named(tmp_path: Path, inside: bo
     ],
 )
 def test_a_server_is_asked_once_for_captures_and_may_refuse(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, events: list[Event], asked: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, events: list[Event], folders: list[str]
 ) -> None:
     """A server is asked for the folder beside a trace where graphs may be replayed, and not of a link that is
     signed for one file; where it lists no folder, there is none.
@@ -284,7 +284,7 @@ def test_a_server_is_asked_once_for_captures_and_may_refuse(
     monkeypatch.setattr(remote_files, "list_remote", refuse)
     with_events = open_trace(write_events(tmp_path / "trace.json", events), index_dir=tmp_path / "index")
     assert graph_folder(url, (url,), DEFAULT_OPTIONS, with_events.indexes[0]) is None
-    assert seen == asked
+    assert seen == folders
 
 
 def test_a_folder_without_captures_is_refused(tmp_path: Path) -> None:
