@@ -56,7 +56,13 @@ class GroupRanks(NamedTuple):
     by: str
 
 
-Next: TypeAlias = Reopen | OpenCapture | OpenRank | GroupRanks
+class ShowAgainst(NamedTuple):
+    """Show another run below this one, step by step; "" for this one alone again."""
+
+    path: str
+
+
+Next: TypeAlias = Reopen | OpenCapture | OpenRank | GroupRanks | ShowAgainst
 """What the viewer leaves for, and returns; None where the user quits."""
 
 SCHEMA = 1

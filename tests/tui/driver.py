@@ -150,3 +150,10 @@ def handles_message(pump: MessagePump) -> bool:
         return False
     came = pump._message_queue.ready_event
     return came.is_set() or not came._waiters  # type: ignore[attr-defined]
+
+
+async def type_command(pilot: Pilot[None], line: str) -> None:
+    """Type a command line."""
+    names = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop", "_": "underscore"}
+    await pilot.press("colon", *(names.get(c, c) for c in line), "enter")
+    await pilot.pause()

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from textual.widgets import Input
 
 from tests.core.findings_traces import launched, step
 from tests.corpus import CORPUS, for_files, needs
 from tests.events import Event, complete, metadata, write_events
-from tests.tui.cli_process import tracelane_here
-from tests.tui.driver import message, open_viewer, press_keys, screen_text
+from tests.tui.cli_process import on_terminal, tracelane_here
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, type_command
 from tracelane.core.base.units import format_moment, format_ns
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.tables.compare.diff import difference
@@ -25,6 +26,8 @@ from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.tree import analyse_tree
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import open_trace
+from tracelane.tui.view_state import ShowAgainst
+from tracelane.tui.widgets.prompt import Prompt
 
 AIU = "aiu/spyre_torch_profiler"
 PAIRS = {
@@ -222,3 +225,61 @@ def test_only_what_takes_longer_beyond_the_noise_is_a_loss(
     sides = [summarise(Scope(run, clocks=run.clocks), name) for run, name in ((pair.a, "A"), (pair.b, "B"))]
     change = difference(sides[:1], sides[1]).metrics["step.length.mean"].change or 0
     assert change * 6 == pytest.approx(int(pair.common_steps().deltas.sum()), abs=60)
+
+
+def two_runs(folder: Path) -> list[Path]:
+    """Write two runs of two steps; the second takes longer."""
+    folder.mkdir()
+    paths = []
+    for name, took in (("monday", 100), ("tuesday", 160)):
+        events = [
+            event
+            for number in range(2)
+            for event in (
+                complete(1000 * number, took + 20, f"ProfilerStep#{number}", "user_annotation"),
+                complete(1000 * number + 5, took, "aten::mm", "cpu_op"),
+            )
+        ]
+        paths.append(write_events(folder / f"{name}.json", events))
+    return paths
+
+
+async def test_another_run_is_asked_for_from_inside(tmp_path: Path) -> None:
+    """`:against FILE` leaves for both runs; what is not there is said, and nothing is left."""
+    monday, tuesday = two_runs(tmp_path / "runs")
+    async with open_viewer(open_trace(monday)) as (app, pilot):
+        await type_command(pilot, f"against {tmp_path}/none.json")
+        assert "no such file" in message(app) and app.return_value is None
+        app.run_command("against")
+        await pilot.pause()
+        await pilot.press("slash", "right")  # the rest of the only path that begins so
+        await pilot.pause()
+        assert app.main.query_one(Prompt).query_one(Input).value == str(tuesday)
+        await pilot.press("escape")
+        await type_command(pilot, f"against {tuesday}")
+    assert app.return_value == ShowAgainst(str(tuesday))
+    async with open_viewer(paired_runs(open_trace(monday), open_trace(tuesday))) as (app, pilot):
+        app.run_command("against")
+        await pilot.pause()
+    assert app.return_value == ShowAgainst("")
+
+
+@pytest.mark.slow
+def test_two_runs_and_one_again_on_a_terminal(tmp_path: Path) -> None:
+    """A run is shown below, then the first alone; a file that is no trace leaves the first, and is named."""
+    monday, tuesday = two_runs(tmp_path / "runs")
+    broken = tmp_path / "broken.json"
+    broken.write_text("{", encoding="utf-8")
+    played = on_terminal(
+        str(monday),
+        play=(
+            ("monday", ":"),
+            ("only REGEX", f"against {broken}\r"),
+            ("no trace events in it", ":"),
+            ("only REGEX", f"against {tuesday}\r"),
+            ("B against A", ":"),
+            ("only REGEX", "against\r"),
+            ("process 1", "q"),
+        ),
+    )
+    assert played.code == 0

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
 
 from tests.core.test_device_clocks import shifted, trace_of
 from tests.events import write_demo_without_counters
 from tests.sambatune import HYPERFUNCTIONS, write_report
-from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, type_command, wait_until_idle
 from tests.tui.small_file import small_file
 from tracelane.core.base.colours import key_of
 from tracelane.core.demo.trace import write_demo
@@ -47,13 +46,6 @@ def overlay(folder: Path, trace: Trace) -> Overlay:
     return open_overlay(trace, [folder / "aiu-smi.log"], LogOptions())
 
 
-async def typed(pilot: Pilot[None], line: str) -> None:
-    """Type a command line."""
-    names = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop", "_": "underscore"}
-    await pilot.press("colon", *(names.get(c, c) for c in line), "enter")
-    await pilot.pause()
-
-
 @pytest.mark.slow
 async def test_a_log_opened_in_the_viewer(
     trace: Trace, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,14 +54,14 @@ async def test_a_log_opened_in_the_viewer(
     monkeypatch.chdir(folder)
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         assert "pwr W" not in screen_text(app)
-        await typed(pilot, "smi aiu-smi.log")
+        await type_command(pilot, "smi aiu-smi.log")
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert text.split()[0] == "rank0.pt.trace.json"  # the header's name is the trace's
         assert "AIU 0 · aiu-smi 0" in text and "pwr W" in text and "hostcpu %" in text
         assert "txpci" not in text  # not shown at first
         assert "UTC+00:00" in message(app)
-        await typed(pilot, "smi nowhere.log")
+        await type_command(pilot, "smi nowhere.log")
         await wait_until_idle(app, pilot)
         assert "nowhere.log: No such file" in message(app)
 
@@ -78,11 +70,11 @@ async def test_a_log_beside_is_laid_over_by_two_enters(folder: Path) -> None:
     """:smi proposes the log beside the trace, and none once it lies over it."""
     trace = open_trace(folder / "rank0.pt.trace.json", index_dir=folder / "index")
     async with open_viewer(trace, (80, 24)) as (app, pilot):
-        await typed(pilot, "smi")
+        await type_command(pilot, "smi")
         await press_keys(app, pilot, "enter")
         assert isinstance(app.trace, Overlay)
         assert "aiu-smi.log" in message(app)
-        await typed(pilot, "smi")
+        await type_command(pilot, "smi")
         await press_keys(app, pilot, "enter")
         assert len(app.trace.placed) == 1
 
@@ -101,12 +93,12 @@ async def test_moving_a_log(overlay: Overlay) -> None:
         app.run_command("log-earlier")
         await pilot.pause()
         assert app.session.clocks.offset(source) == -INTERVAL_NS
-        await typed(pilot, "smi-offset 1.5")
+        await type_command(pilot, "smi-offset 1.5")
         assert app.session.clocks.offset(source) == round((proposed - 1.5) * 1e9)
         assert "lag +1.5 s" in message(app)
-        await typed(pilot, "smi-offset")
+        await type_command(pilot, "smi-offset")
         assert app.session.clocks.offset(source) == 0
-        await typed(pilot, "smi-offset soon")
+        await type_command(pilot, "smi-offset soon")
         assert "give seconds" in message(app)
 
 
@@ -117,10 +109,10 @@ async def test_the_read_out_follows_the_cursor(overlay: Overlay) -> None:
     start, end = overlay.opening_span
     lines = set()
     async with open_viewer(overlay, (140, 50)) as (app, pilot):
-        await typed(pilot, "only pwr")
+        await type_command(pilot, "only pwr")
         await pilot.press("down", "down")
         for share in (0.1, 0.5, 0.9):
-            await typed(pilot, f"goto +{share * (end - start) / 1e6:.0f}ms")
+            await type_command(pilot, f"goto +{share * (end - start) / 1e6:.0f}ms")
             await wait_until_idle(app, pilot)
             text, reading = screen_text(app), overlay.reading(row, app.session.cursor)
             assert reading is not None and app.session.selection is None
@@ -144,7 +136,7 @@ async def test_a_range_on_a_log_s_lane(overlay: Overlay) -> None:
     ]
     joules = sum(length * watts for length, watts in pieces) / 1e9
     async with open_viewer(overlay, (140, 50)) as (app, pilot):
-        await typed(pilot, "only pwr")
+        await type_command(pilot, "only pwr")
         await pilot.press("down", "down")
         app.store.show(replace(app.session, range=span))
         await wait_until_idle(app, pilot)
@@ -273,10 +265,10 @@ async def test_a_wrong_clock_is_told_and_mended(trace_devices: Trace) -> None:
     """The trouble is said at the start; the command moves the device, again takes it back; u does too."""
     async with open_viewer(trace_devices, (120, 40)) as (app, pilot):
         assert "AIU 0: 4 of 4 kernels and copies begin before their launch began" in message(app)
-        await typed(pilot, "device-clock")
+        await type_command(pilot, "device-clock")
         assert dict(app.session.clocks.offsets) == {KEY: 1_997_000}
         assert "AIU 0 moved by +1.997 ms" in message(app) and "(median)" in message(app)
-        await typed(pilot, "device-clock")
+        await type_command(pilot, "device-clock")
         assert not app.session.clocks.offsets and "Device clocks as recorded" in message(app)
         await pilot.press("u")
         assert app.session.clocks.offsets[KEY] == 1_997_000
@@ -286,14 +278,14 @@ async def test_a_wrong_clock_is_told_and_mended(trace_devices: Trace) -> None:
 async def test_a_clock_set_by_hand(trace_devices: Trace) -> None:
     """:device-offset sets seconds, what is still wrong is told; auto estimates; alone it takes back."""
     async with open_viewer(trace_devices, (120, 40)) as (app, pilot):
-        await typed(pilot, "device-offset 0.001")
+        await type_command(pilot, "device-offset 0.001")
         assert app.session.clocks.offsets[KEY] == 1_000_000
         assert "moved by +1 ms" in message(app) and "begin before their launch" in message(app)
-        await typed(pilot, "device-offset auto")
+        await type_command(pilot, "device-offset auto")
         assert app.session.clocks.offsets[KEY] == 1_997_000
-        await typed(pilot, "device-offset")
+        await type_command(pilot, "device-offset")
         assert not app.session.clocks.offsets
-        await typed(pilot, "device-offset soon")
+        await type_command(pilot, "device-offset soon")
         assert "give a time" in message(app)
 
 
@@ -340,9 +332,9 @@ async def test_colours(trace_sections: Trace) -> None:
             ("colour by arg:PMUs", "arg:PMUs"),
             ("colour", "category"),
         ):
-            await typed(pilot, line)
+            await type_command(pilot, line)
             assert app.session.colour_by == expected
-        await typed(pilot, "colour by shape")
+        await type_command(pilot, "colour by shape")
         assert "category, name or arg:KEY" in message(app)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
-from tracelane.core.base.errors import UsageError
+from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.private import FILE_MODE, make_folders
 from tracelane.core.export.marks import index_of_one
 
@@ -66,7 +66,7 @@ class Viewing:
         """Know what is to be opened; `prepare` makes of a trace, and of the view before, what is shown;
         `traces_of_store`: where the traces of a store lie; `against`: a run to be shown below.
         """
-        self._view: View = "asked for" if against else view
+        self._own_view = view
         self._against = against
         self._traces_of_store = traces_of_store
         self._store: CaptureStore | None = None
@@ -77,6 +77,11 @@ class Viewing:
         self._notes = (
             first_start_notes() if can_draw() else ()
         )  # what is said when a trace is shown the next time
+
+    @property
+    def _view(self) -> View:
+        """Which view is shown: of two runs no picture is kept, as none is of what options ask for."""
+        return "asked for" if self._against else self._own_view
 
     def glance(self, screen: TakenScreen) -> None:
         """Show the picture of the last time, where one is kept of the file that is to be opened."""
@@ -132,6 +137,7 @@ class Viewing:
             OpenRank,
             Prepared,
             Reopen,
+            ShowAgainst,
             carried,
         )
 
@@ -152,6 +158,8 @@ class Viewing:
                     self._grouping, before = by, None
                 case OpenCapture(number):
                     self._options, before = replace(self._options, capture=str(number)), None
+                case ShowAgainst(path):
+                    self._against, before = path or None, None
                 case Reopen(damage):
                     self._store = None  # of which there may be more by now
                     if damage is not None:
@@ -161,7 +169,19 @@ class Viewing:
                     self._options = replace(self._options, traces=traces)  # whose files are looked at anew
                 case _:
                     return
-            opened = self.open(host.screen)
+            opened = self._open_again(host.screen)
+
+    def _open_again(self, screen: TakenScreen) -> Trace | Gathering:
+        """Open what is to be shown next; where another run cannot be shown below, the first one alone, which
+        says why.
+        """
+        try:
+            return self.open(screen)
+        except TracelaneError as error:
+            if self._against is None:
+                raise
+            self._against, self._notes = None, (f"against {self._against}: {error}",)
+            return self.open(screen)
 
     def _source(self, opened: Trace | Gathering, before: Carried | None) -> Prepared | PendingFiles:
         """Return what the viewer shows of it; of what was shown `before` the view is kept."""
@@ -206,7 +226,6 @@ class Viewing:
         """Show one rank of the store until the user leaves it; what fails is said over all ranks."""
         from tempfile import TemporaryDirectory
 
-        from tracelane.core.base.errors import TracelaneError
         from tracelane.core.store.picture import opened_rank
         from tracelane.tui.text.progress import ProgressBar
 

@@ -729,6 +729,14 @@ GROUPS: Final = (
                 "List all messages since the trace was opened",
                 words="log notes errors warnings",
             ),
+            Command(
+                "against",
+                "Against another run",
+                (),
+                "Show another run below this one, step by step; of two the first alone again",
+                forms=(("FILE", "Show this run below, with the changes"),),
+                words="compare diff baseline before after",
+            ),
             Command("captures", "Captures", (), "List the captures of this folder; Enter opens another"),
             Command("reload", "Reload", (), "Read the trace again if a file of it has changed"),
             Command(

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 from typing import ClassVar
 
-from tracelane.core.base.errors import DamagedIndexError
+from tracelane.core.base.errors import DamagedIndexError, UnreadableError
 from tracelane.core.index.arrivals import FolderNews
 from tracelane.core.index.cache import discard
 from tracelane.core.index.captures import ranks_text
 from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_since, changes_text
+from tracelane.core.index.inputs import check_there, traces_in
+from tracelane.core.logs.overlay import Overlay
 
 from ..actions.scene import Refusal
 from ..commands.table import command
 from ..draw.header import WARNING, HeaderPiece
 from ..keys import keys_text
 from ..stage import Controller, Stage, does
-from ..view_state import GroupRanks, OpenCapture, Reopen
+from ..steps import pair_of
+from ..view_state import GroupRanks, OpenCapture, Reopen, ShowAgainst
+from ..widgets.prompt import Prompt
 from ..widgets.table import ColumnView
 
 TICK_S = 0.05
@@ -157,6 +163,36 @@ class ReloadController(Controller):
 
         columns = [ColumnView("By", 0, lambda row: list(GROUPINGS.values())[row])]
         self.app.offer_rows("Groups of ranks", columns, len(GROUPINGS), "Enter groups", choose)
+
+    @does("against")
+    def do_against(self) -> None:
+        """Ask for a run to show below this one, the traces in its folder being proposed; of two runs show the
+        first alone again.
+        """
+        trace = self.store.trace
+        if pair_of(trace) is not None:
+            self.app.leave_for(ShowAgainst(""))
+            return
+        self._check_alone()
+        own = Path(trace.files[0].path)
+        others = [str(path) for path in traces_in(own.parent) if path != own]
+        self.app.main.query_one(Prompt).ask("against", "against ", "a trace of another run", others)
+
+    @does("against", typed=True)
+    def show_against(self, text: str) -> None:
+        path = os.path.expanduser(text)
+        self._check_alone()
+        try:
+            check_there([path])
+        except UnreadableError as error:
+            raise Refusal(str(error)) from None
+        self.app.leave_for(ShowAgainst(path))
+
+    def _check_alone(self) -> None:
+        """Raise Refusal where nothing can be shown below: of a store, with a log, of standard input."""
+        trace = self.store.trace
+        if trace.opens or isinstance(trace, Overlay) or not os.path.exists(trace.files[0].path):
+            raise Refusal("two runs are shown of traces in files, without logs")
 
     @does("captures")
     def do_captures(self) -> None:
