@@ -187,7 +187,9 @@ def _numbered(index: Index, texts: Mapping[int, str], argument: str) -> I64:
     names = index.column("slices.name")
     is_frame = [number for number, text in texts.items() if text.startswith(FRAME_SIGN)]
     rows = np.flatnonzero(~np.isin(names, is_frame))
-    numbers, first, of, counts = np.unique(names[rows], True, True, True)
+    numbers, first, of, counts = np.unique(
+        names[rows], return_index=True, return_inverse=True, return_counts=True
+    )
     total = Groups(of, len(numbers)).sums(index.duration(rows))
     longest = [at for at in np.argsort(-total, kind="stable").tolist() if counts[at] > 1][:MAX_CANDIDATES]
     values = argument_values(index, argument, rows[first[longest]])

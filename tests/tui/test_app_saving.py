@@ -119,7 +119,7 @@ async def test_picture(file_trace: Trace, tmp_path: Path) -> None:
         assert "[aten::linear" in text and "Stream 1" in text
         seen = screen_text(app).splitlines()
         bar, sentence = text.splitlines()[:2]
-        assert bar.startswith("AIU 0 of") and "compute 30 %" in bar and "idle: host late 65 %" in bar
+        assert bar.startswith("AIU 0 ") and "compute 30 %" in bar and "idle: host late 65 %" in bar
         assert sentence == seen[2].replace("Enter shows it", "").rstrip()
         app.run_command("legend")
         await pilot.pause()  # no lane, no name

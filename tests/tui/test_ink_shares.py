@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import accumulate
 from pathlib import Path
 from statistics import median
 
@@ -17,7 +18,8 @@ from tracelane.core.trace import LaneRole, Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
-from tracelane.tui.draw.lines import LineContext, line_segments, title_cells
+from tracelane.tui.draw.line_context import LineContext, title_cells
+from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.fitting import fit_to_screen
@@ -80,7 +82,9 @@ def device_share(trace: Trace, size: tuple[int, int], dark: bool) -> float | Non
     for line in Layout(trace, fit.session).visible(0, fit.lanes):
         if line is not None and line.lane is not None and line.lane.role in amounts:
             drawn = line_segments(line, reader, fit.session, look)
-            amounts[line.lane.role] += ink(drawn[2:], look.palette)  # behind title and separator
+            ends = accumulate(segment.cell_length for segment in drawn)
+            area = [segment for segment, end in zip(drawn, ends) if end > titles]
+            amounts[line.lane.role] += ink(area, look.palette)
     return amounts[LaneRole.DEVICE] / sum(amounts.values())
 
 
