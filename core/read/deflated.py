@@ -166,6 +166,8 @@ class GzipReader(DeflateReader):
         if begin and not head.startswith(b"\x1f\x8b"):
             self._end(FOLLOWED, begin, doubt=SOUND)
             return False
+        if not head.startswith(b"\x1f\x8b") and head:  # named .gz: what follows may be sound
+            self._doubt(BROKEN, 0, "no gzip file begins so", doubt=SOUND)
         if len(head) == 10 and (head[2] != DEFLATED or head[3] & 0xE0):
             self._end(BROKEN, begin, "the header of no gzip member")
             return False
@@ -354,7 +356,8 @@ def _member_reader(
         raw.seek(member.header_offset)
         name, extra = struct.unpack("<26xHH", raw.read(30))
     except refusals as error:
-        raise UnreadableError(f"cannot unpack the zip archive: {error}") from error
+        advice = "" if isinstance(error, (RuntimeError, NotImplementedError)) else ": copy the file again"
+        raise UnreadableError(f"cannot unpack the zip archive: {error}{advice}") from error
     start = member.header_offset + 30 + name + extra
     entry = ZipEntry(member.compress_type, start, member.compress_size, member.file_size, checksum)
     return ZipReader(raw, entry, library, log)

@@ -57,12 +57,14 @@ TIME_DIGITS: Mapping[TsUnit, int] = {"us": 3, "ns": 0}
 
 _MAGIC = (
     (b"\x1f\x8b", "gzip"),
-    (b"PK\x03\x04", "zip"),
-    (b"PK\x05\x06", "zip"),
+    (b"PK", "zip"),  # no text begins so: the rest of the signature may be damaged
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\xfd7zXZ\x00", "xz"),
     (b"BZh", "bzip2"),
 )
+_NAMED = {".gz": "gzip", ".zip": "zip", ".zst": "zstd", ".xz": "xz", ".bz2": "bzip2"}
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_TEXT_BEGINS = re.compile(rb"[\s\x00\xef\xbb\xbf\xfe\xff]{0,64}[\[{]")
 ROCPD = (
     "is a database of ROCm's profiler (rocpd): `rocpd convert -i FILE --output-format pftrace` converts it"
 )
@@ -432,6 +434,8 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
     Raises UnreadableError for what is plainly no trace.
     """
     packing, text = _packing_of(head), head[:SNIFF]
+    if packing == "plain" and _NO_TEXT.search(text[:32]) and not _TEXT_BEGINS.match(text):
+        packing = _packing_of_name(name)  # whose beginning is damaged
     if packing != "plain":
         text = _begin_of_text(name, file, packing)
         inner = _packing_of(text)
@@ -470,6 +474,10 @@ def _packing_of(head: bytes) -> str:
     if is_skippable(head):
         return "zstd"
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "plain")
+
+
+def _packing_of_name(name: str) -> str:
+    return next((kind for ending, kind in _NAMED.items() if name.lower().endswith(ending)), "plain")
 
 
 def _encoding(text: bytes) -> tuple[str, int]:

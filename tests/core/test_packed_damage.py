@@ -42,6 +42,25 @@ def read(path: Path, chunk_size: int = 1 << 24) -> ReadResult:
             return reading.read()
 
 
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("name", [name for name in PACKINGS if "tar" not in name])
+def test_a_file_whose_signature_is_damaged_is_no_text(name: str, at: int, tmp_path: Path) -> None:
+    """A stored text is not read as if nothing were packed around it: the file is refused in one line, or what
+    is said of it is that it is damaged.
+    """
+    kind, pack = PACKINGS[name]
+    path = tmp_path / f"t.json.{kind}"
+    data = bytearray(pack(TEXT))
+    data[at] ^= 0xE2
+    path.write_bytes(data)
+    if not outside_error(kind, bytes(data)):
+        return  # some of the bits are not looked at
+    try:
+        assert SAYS & {one.kind for one in read(path).problems}
+    except UnreadableError as refusal:
+        assert "\n" not in str(refusal)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(PACKINGS, 2))
 def test_what_a_tool_finds_damaged_is_said(name: str, tmp_path: Path) -> None:
