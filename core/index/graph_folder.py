@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..base.errors import UnreadableError, UsageError
 from ..base.numbers import json_value, whole_number
@@ -21,9 +21,6 @@ from ..read.urls import is_url, url_in, url_name
 from .inputs import CAPTURE_TRACES, STDIN, TRACE_ENDINGS, traces_in
 from .options import IndexOptions
 
-if TYPE_CHECKING:
-    from .store import Index
-
 DETAILS = "execution_details.json"
 """A list of what the files hold, in folders that TraceLens has looked at: file, batch_size, mode."""
 MAX_DETAILS = 4 << 20
@@ -31,8 +28,6 @@ BATCH = re.compile(r"(?:^|[_-])bs_?(\d{1,9})(?!\d)")
 RANK = re.compile(r"rank_?(\d{1,6})(?!\d)")
 
 
-MAY_REPLAY = ("Graph", "CommandBuffer")
-"""What the names of calls that replay a graph hold; without one of them nobody is asked over a network."""
 FileState: TypeAlias = tuple[str, int, str]
 """Name, size and version of a remote file."""
 
@@ -100,11 +95,11 @@ class GraphFolder(NamedTuple):
 
 
 def graph_folder(
-    trace: str | Path, named: Sequence[str | Path], options: IndexOptions, index: Index
+    trace: str | Path, named: Sequence[str | Path], options: IndexOptions, may_replay: bool
 ) -> GraphFolder | None:
-    """Return the folder with the captured graphs of a trace and its index: the one that the options name,
-    else the one beside it or in a folder that a user `named`; None where there is none. UsageError where the
-    options name a folder without traces.
+    """Return the folder with the captured graphs of a trace: the one that the options name, else the one
+    beside it or in a folder that a user `named`; None where there is none. A server is asked only where the
+    trace `may_replay` graphs. UsageError where the options name a folder without traces.
     """
     own = options._replace(captures=None, force=False)
     if options.captures is not None:
@@ -116,7 +111,6 @@ def graph_folder(
     if str(trace) == STDIN:
         return None
     if is_url(trace):
-        may_replay = any(index.string_numbers(text, inside=True, limit=1) for text in MAY_REPLAY)
         return _remote_folder(str(trace), map(str, filter(is_url, named)), own) if may_replay else None
     folders = [Path(path).absolute() for path in named if not is_url(path)]
     for parent in (Path(trace).absolute().parent, *folders):

@@ -19,7 +19,7 @@ from .cache import locate
 from .cached import IndexJob, touch
 from .captures import Capture, Choice, ResolvedFiles, captures_of, choose, members_of
 from .file_facts import NO_FACTS, FileFacts, Member, facts_in_keys, file_facts
-from .graph_folder import graph_folder
+from .graph_folder import GraphFolder, graph_folder
 from .indexing import SEVERAL_WORTH_IT, Indexed, Indexing, find_index, index_all, opened_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
@@ -201,7 +201,7 @@ class OpenedFiles:
         opened.sort(key=lambda one: _rank_order(one[0]))
         members, indexes = tuple(member for member, _ in opened), tuple(index for _, index in opened)
         for member, index in opened:
-            index.graph_folder = graph_folder(member.path, self.files.named, self._options, index)
+            index.graph_folder = _graph_folder(member.path, self.files.named, self._options, index)
         first = indexes[0]
         first.notes += (
             *self.files.notes,
@@ -298,8 +298,18 @@ def _named(path: str | Path, error: Exception) -> str:
     return str(error) if str(path) in str(error) else f"{path}: {error}"
 
 
+def _graph_folder(
+    path: str | Path, named: Sequence[str | Path], options: IndexOptions, index: Index
+) -> GraphFolder | None:
+    if not is_url(path):
+        return graph_folder(path, named, options, False)
+    from .producers import may_replay
+
+    return graph_folder(path, named, options, may_replay(index))
+
+
 def opened_alone(path: str | Path, index: Index) -> Opened:
-    index.graph_folder = graph_folder(path, (), DEFAULT_OPTIONS, index)
+    index.graph_folder = _graph_folder(path, (), DEFAULT_OPTIONS, index)
     return Opened((index,), (_as_opened(Member(path, ""), index),))
 
 

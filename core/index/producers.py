@@ -244,6 +244,11 @@ def named_events(index: Index) -> U32:
     return np.array(numbers, np.uint32)
 
 
+def may_replay(index: Index) -> bool:
+    """Tell whether a file has names that calls which replay graphs hold."""
+    return any(index.string_numbers(text, inside=True, limit=1) for text in ("Graph", "CommandBuffer"))
+
+
 def has_memory_records(index: Index) -> bool:
     """Tell whether names say that a file has records of allocators."""
     return any(index.string_numbers(name, limit=1) for name in (MEMORY_RECORD, ALLOCATION_EVENT))

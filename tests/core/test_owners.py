@@ -26,6 +26,7 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.kineto import OPS
 from tracelane.core.index.graph_folder import graph_folder
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
+from tracelane.core.index.producers import may_replay
 from tracelane.core.query.lookup import category_mask, nearest_around
 from tracelane.core.read import remote_files
 from tracelane.core.read.remote_files import RemoteStatus
@@ -283,7 +284,7 @@ def test_a_server_is_asked_once_for_captures_and_may_refuse(
 
     monkeypatch.setattr(remote_files, "list_remote", refuse)
     with_events = open_trace(write_events(tmp_path / "trace.json", events), index_dir=tmp_path / "index")
-    assert graph_folder(url, (url,), DEFAULT_OPTIONS, with_events.indexes[0]) is None
+    assert graph_folder(url, (url,), DEFAULT_OPTIONS, may_replay(with_events.indexes[0])) is None
     assert seen == folders
 
 
