@@ -25,6 +25,7 @@ from .steps import pair_of
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device.states import DeviceState
+    from tracelane.core.tables.peers.skew import Skew
     from tracelane.core.trace.devices import Device
 
 LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
@@ -58,8 +59,10 @@ def device_facts(scope: Scope) -> DeviceFacts:
     states = states_over_all(scope)
     shares = device_shares(scope, states)
     gaps = gaps_of_lanes(scope, states or ())
-    drawn = DrawnStates.of(scope.clocks, states or (), gaps, awaited_ranks(scope))
-    facts = DeviceFacts(shares, rank_notes(scope, states or ()), state_shares(scope, states, shares), drawn)
+    skew = skew_of_ranks(scope)
+    drawn = DrawnStates.of(scope.clocks, states or (), gaps, awaited_ranks(scope.trace, skew))
+    notes = rank_notes(scope, states or (), skew)
+    facts = DeviceFacts(shares, notes, state_shares(scope, states, shares), drawn)
     keep_facts(scope.trace, scope.clocks, facts)
     return facts
 
@@ -214,16 +217,22 @@ def _named(trace: Trace, source: int, title: str) -> str:
     return title if pair is None else f"{SIDES[source >= pair.first]} {title}"
 
 
-def awaited_ranks(scope: Scope) -> dict[int, PeerWaits]:
-    """Return when each rank waits in collectives, and for which one, by source; nothing where it would take
-    long to know.
+def skew_of_ranks(scope: Scope) -> Skew | None:
+    """Return how ranks wait for each other in collectives, None where there are no ranks that work together,
+    or it would take long to know.
     """
     from tracelane.core.tables.peers.skew import skew
 
     trace = scope.trace
     if not _has_ranks(trace) or sum(lane.slices for lane in trace.lanes) > MAX_SLICES:
+        return None
+    return skew(scope)
+
+
+def awaited_ranks(trace: Trace, waiting: Skew | None) -> dict[int, PeerWaits]:
+    """Return when each rank waits in collectives, and for which one, by source."""
+    if waiting is None:
         return {}
-    waiting = skew(scope)
     numbers = np.array([trace.rank(source) or 0 for source in waiting.sources], np.int64)
     result = {}
     for column, source in enumerate(waiting.sources):
@@ -237,20 +246,16 @@ def awaited_ranks(scope: Scope) -> dict[int, PeerWaits]:
     return result
 
 
-def rank_notes(scope: Scope, states: Sequence[DeviceState]) -> RankNotes:
+def rank_notes(scope: Scope, states: Sequence[DeviceState], waiting: Skew | None) -> RankNotes:
     """Return the rank that the others wait for most in collectives, in how many it comes last, and how long
-    the others wait; when ranks work and wait, whose devices did what `states` say. Nothing where it would
-    take long to know.
+    the others wait; when ranks work and wait, whose devices did what `states` say.
     """
+    if waiting is None:
+        return RankNotes()
     from tracelane.core.tables.device.rank_activity import RankActivity
     from tracelane.core.tables.device.rank_delays import delays, host_activity
-    from tracelane.core.tables.peers.skew import skew
 
-    trace = scope.trace
-    if not _has_ranks(trace) or sum(lane.slices for lane in trace.lanes) > MAX_SLICES:
-        return RankNotes()
-    waiting = skew(scope)
-    sources, activity = tuple(rank_titles(trace.members)), None
+    sources, activity = tuple(rank_titles(scope.trace.members)), None
     if len(sources) > MAX_LINES:
         hosts = host_activity(scope, sources, waiting, states)
         activity = RankActivity.of(delays(sources, waiting), hosts, states)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tracelane.core.base.cached_per_object import cached_per_object
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.logs.more_sources import own_trace
 from tracelane.core.tables.compare.run_pair import RunPair
@@ -47,7 +47,7 @@ def step_marks(trace: Trace, clocks: Clocks, name: str = "", source: int = 0) ->
     return _step_marks(trace, frozenset(clocks.offsets.items()), name)
 
 
-@lru_cache(maxsize=4)
+@cached_per_object(4)
 def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: str) -> tuple[StepMark, ...]:
     clocks = Clocks(MappingProxyType(dict(offsets)))
     many = any(trace.text_count(source) > MANY_NAMES for source in range(trace.source_count))

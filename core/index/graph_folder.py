@@ -130,11 +130,10 @@ def _remote_folder(trace: str, named: Iterable[str], options: IndexOptions) -> G
             continue
         url = url_in(parent, CAPTURE_TRACES)
         with suppress(OSError, UnreadableError):
-            files = [one for one in list_remote(url) if not one.is_folder]
-            states = [one.version for one in files]
             listed = tuple(
-                (url_name(one.url), state.size, state.etag or state.changed)
-                for one, state in zip(files, states)
+                (url_name(one.url), one.version.size, one.version.etag or one.version.changed)
+                for one in list_remote(url)
+                if not one.is_folder
             )
             if (folder := GraphFolder(url, options, listed))._names():
                 return folder

@@ -250,8 +250,14 @@ def may_replay(index: Index) -> bool:
 
 
 def has_memory_records(index: Index) -> bool:
-    """Tell whether names say that a file has records of allocators."""
-    return any(index.string_numbers(name, limit=1) for name in (MEMORY_RECORD, ALLOCATION_EVENT))
+    """Tell whether a file has records of allocators. Names are looked for only where there are events that
+    may have them: this is asked before the first picture.
+    """
+    may_have = {
+        MEMORY_RECORD: len(index.column("instants.start")),
+        ALLOCATION_EVENT: len(index.column("promoted.allocator.position")),
+    }
+    return any(count and index.string_numbers(name, limit=1) for name, count in may_have.items())
 
 
 def _has_signs(index: Index, producer: Producer, texts: dict[Where, list[str]]) -> bool:

@@ -32,9 +32,9 @@ def forward_of(index: Index, position: int) -> list[int]:
     is_op = category_mask(index, OPS)[index.column("slices.category")[positions]]
     is_forward = promoted_of(index, FORWARD_THREAD, positions) == 0
     positions = positions[is_op & is_forward]
-    starts = np.array([index.start(one) for one in positions.tolist()], np.int64)
-    positions, starts = positions[starts < index.start(position)], starts[starts < index.start(position)]
-    return _last_of_each_lane(index, positions, starts)
+    starts = index.column("slices.start")[positions].astype(np.int64)
+    is_earlier = starts < index.start(position)
+    return _last_of_each_lane(index, positions[is_earlier], starts[is_earlier])
 
 
 def _last_of_each_lane(index: Index, positions: I64, starts: I64) -> list[int]:

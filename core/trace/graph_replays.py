@@ -17,10 +17,7 @@ from ..index.store import Index
 from ..query.args import argument_values
 from ..query.launches import Launches
 from ..query.lookup import category_mask, lanes_of, promoted_of
-from .captured_graphs import (
-    NODE,
-    comparable_work,
-)
+from .captured_graphs import NODE, comparable_work
 from .step_choice import latest_holding
 
 BATCHES = (

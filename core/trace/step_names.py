@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..base.numbers import whole_number
 from ..query.steps import STEP_NAME
-
-if TYPE_CHECKING:
-    pass
 
 # Names as engines write them, and what is read off them:
 #   granite.iteration.3.decode.7               label 3.decode.7, group decode
@@ -18,11 +14,8 @@ if TYPE_CHECKING:
 #   execute_new_32_context_0_generation_32(8)  context 0, tokens 32: a token is generated for each of 32
 #   step[DECODE bs=32]                         label DECODE bs=32, group DECODE, bs 32
 _GRANITE = r"granite\.iteration\.(?P<label>\d+\.(?P<group>prefill|decode)\.\d+)"
-
 _VLLM = r"(?P<label>execute_.*context_(?P<context>\d+).*generation_(?P<tokens>\d+).*)"
-
 _SGLANG = r"step\[(?P<label>(?P<group>\w+)(?:.*?\bbs=(?P<bs>\d+))?.*)\]"
-
 KNOWN = (
     ("iteration_N", re.compile(r"iteration_(?P<label>\d+)")),
     ("granite.iteration.N", re.compile(_GRANITE)),
@@ -30,14 +23,10 @@ KNOWN = (
     ("SGLang's step[…]", re.compile(_SGLANG)),
 )
 """(what it is called, the names) that engines are known to mark their iterations with."""
-
 MAX_LENGTH = 1000
 """The longest name that is looked at: on longer ones these patterns would be slow."""
-
 NUMBERS = re.compile(r"\d+")
-
 COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)(?:\d+|N)")
-
 NO_LABELS = re.compile(r"^Torch-Compiled Region|^## Call CompiledFxGraph|\.py\(\d+\)")
 """Names in which a number is no count of steps."""
 

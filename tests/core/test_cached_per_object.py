@@ -51,7 +51,7 @@ def test_nothing_holds_an_object_that_is_not_used() -> None:
 
 def _cached_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
     """Yield (file and line, function) of what caches of functools hold answers of for all callers."""
-    for path in sorted((ROOT / "core").rglob("*.py")):
+    for path in sorted(path for room in ("core", "tui") for path in (ROOT / room).rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and any(
                 ast.unparse(one).split("(")[0].split(".")[-1] in ("cache", "lru_cache")
@@ -61,7 +61,7 @@ def _cached_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def test_caches_hold_no_trace_and_no_index() -> None:
-    """No cache of core that outlasts a trace has one, or an index, scope or source, among its keys."""
+    """No cache that outlasts a trace has one, or an index, scope or source, among its keys."""
     functions = list(_cached_functions())
     assert functions
     for where, function in functions:

@@ -20,7 +20,13 @@ from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.ranks.ranks import ranks
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.device_shares import device_shares, rank_notes, state_shares, states_over_all
+from tracelane.tui.device_shares import (
+    device_shares,
+    rank_notes,
+    skew_of_ranks,
+    state_shares,
+    states_over_all,
+)
 from tracelane.tui.draw.glyphs import ASCII, UNICODE
 from tracelane.tui.draw.header import GAP, DeviceShare, busy_texts, header_of
 from tracelane.tui.draw.layout import Layout
@@ -146,7 +152,8 @@ def test_ranks_say_who_waits(titles: int, glyphs, lines: int, marks: list[str], 
         texts = ("".join(one.text for one in line_segments(line, reader, session, look)) for line in visible)
         return [text[:titles] for text in texts]
 
-    notes = rank_notes(Scope(trace, clocks=trace.clocks), ())
+    scope = Scope(trace, clocks=trace.clocks)
+    notes = rank_notes(scope, (), skew_of_ranks(scope))
     texts = drawn(look._replace(ranks=notes))
     at = [number for number, text in enumerate(texts) if "rank" in text]
     assert [mark in texts[first + lines // 2] for first, mark in zip(at, marks)] == [True] * 4

@@ -29,6 +29,7 @@ from tracelane.tui.device_shares import (
     device_shares,
     gaps_of_lanes,
     rank_notes,
+    skew_of_ranks,
     state_shares,
     states_over_all,
 )
@@ -67,8 +68,10 @@ def counted_anew(trace: Trace) -> DeviceFacts:
     states = states_over_all(scope)
     shares = device_shares(scope, states)
     gaps = gaps_of_lanes(scope, states or ())
-    drawn = DrawnStates.of(scope.clocks, states or (), gaps, awaited_ranks(scope))
-    return DeviceFacts(shares, rank_notes(scope, states or ()), state_shares(scope, states, shares), drawn)
+    skew = skew_of_ranks(scope)
+    drawn = DrawnStates.of(scope.clocks, states or (), gaps, awaited_ranks(scope.trace, skew))
+    notes = rank_notes(scope, states or (), skew)
+    return DeviceFacts(shares, notes, state_shares(scope, states, shares), drawn)
 
 
 def cells(segments: list[Segment]) -> list[Cell]:

@@ -15,7 +15,7 @@ from tracelane.core.index.arrivals import FolderNews
 from tracelane.core.index.cache import discard
 from tracelane.core.index.captures import ranks_text
 from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_since, changes_text
-from tracelane.core.index.inputs import check_there, traces_in
+from tracelane.core.index.inputs import STDIN, check_there, traces_in
 from tracelane.core.logs.overlay import Overlay
 
 from ..actions.scene import Refusal
@@ -191,7 +191,7 @@ class ReloadController(Controller):
     def _check_alone(self) -> None:
         """Raise Refusal where nothing can be shown below: of a store, with a log, of standard input."""
         trace = self.store.trace
-        if trace.opens or isinstance(trace, Overlay) or not os.path.exists(trace.files[0].path):
+        if trace.opens or isinstance(trace, Overlay) or trace.files[0].path == STDIN:
             raise Refusal("two runs are shown of traces in files, without logs")
 
     @does("captures")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from tracelane.core.base.arrays import AnyArray
+from tracelane.core.base.cached_per_object import cached_per_object
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.progress import CancelledCallback
@@ -61,7 +61,7 @@ def is_left_out(trace: Trace, number: int, session: Session) -> bool:
     return preset == "devices" or number not in trace.launching_lanes
 
 
-@lru_cache(maxsize=4)
+@cached_per_object(4)
 def only_lanes(trace: Trace, only: str) -> frozenset[int]:
     """Return the places of the lanes whose own title, or whose process's or rank's, matches a text. Raises
     SlowPatternError.
@@ -171,7 +171,7 @@ def folded_frames(trace: Trace, lane: Lane) -> tuple[FoldedFrames, ...]:
     return _folded(trace, lane.index)
 
 
-@lru_cache(maxsize=4096)
+@cached_per_object(4096)
 def _folded(trace: Trace, number: int) -> tuple[FoldedFrames, ...]:
     lane = trace.lanes[number]
     frames = _spanning(trace, lane) if PYTHON in trace.categories(lane.source) else []

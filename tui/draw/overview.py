@@ -12,6 +12,7 @@ import numpy as np
 from rich.segment import Segment
 from rich.style import Style
 
+from tracelane.core.base.cached_per_object import cached_per_object
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.trace import Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
@@ -66,7 +67,7 @@ def overview_of(trace: Trace, session: Session, width: int) -> MinimapCells:
     return _overview(trace, width, frozenset(session.clocks.offsets.items()), session.steps)
 
 
-@lru_cache(maxsize=8)
+@cached_per_object(8)
 def _overview(trace: Trace, width: int, offsets: Offsets, name: str) -> MinimapCells:
     steps = step_marks(trace, Clocks(MappingProxyType(dict(offsets))), name)
     stride = -(-len(steps) // width)
@@ -87,7 +88,7 @@ def busy_row(trace: Trace, edges: tuple[int, ...], clocks: Clocks) -> BusyRow:
     return _busy_row(trace, edges, frozenset(clocks.offsets.items()))
 
 
-@lru_cache(maxsize=16)
+@cached_per_object(16)
 def _busy_row(trace: Trace, edges: tuple[int, ...], offsets: Offsets) -> BusyRow:
     clocks = Clocks(MappingProxyType(dict(offsets)))
     room = np.diff(np.array(edges, np.float64)).clip(1)

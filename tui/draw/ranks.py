@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from tracelane.core.base.cached_per_object import cached_per_object
 from tracelane.core.index.captures import ranks_text
 from tracelane.core.query.views import rank_titles
 from tracelane.core.tables.device.rank_activity import RankActivity
@@ -38,7 +38,7 @@ class RankNotes(NamedTuple):
     activity: RankActivity | None = None  # None: not known, or nobody draws it
 
 
-@lru_cache(maxsize=4)
+@cached_per_object()
 def rank_heads(trace: Trace) -> MappingProxyType[int, Process]:
     """Return by source what stands for all processes of a rank; nothing where there are not two ranks."""
     titles = rank_titles(trace.members)

@@ -7,16 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from ...base.units import count_of, format_ns
 from ...trace.devices import device_title
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table, Tables
-
-if TYPE_CHECKING:
-    pass
 from .untrusted import OF_DEVICES, TROUBLES, Trouble, Untrusted, periods_of
 
 Doubted: TypeAlias = Literal["device", "host", "all"]

@@ -14,22 +14,15 @@ from ...base.numbers import whole_number
 
 MAX_EXPONENT = 308
 """A number from 10^308 on is no time."""
-
 MAX_NUMBER_LENGTH = 100
 """Characters beyond which a counter's text is not taken for a number."""
-
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,6})?", re.ASCII)
-
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
 _NOTE = re.compile(r"\(([1-9]\d{0,2}(?:,\d{3}){1,4}) bytes\)", re.ASCII)
 """In place of a text of more than 4 KB in an event of more than 16 MB."""
-
 MAX_ESCAPE = 6
 """Bytes of the escape of a character, such as \\u00e9, at most for each byte of it."""
-
 _BLANKS = " \t\n\r\f\v"
 
 

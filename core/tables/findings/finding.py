@@ -102,9 +102,7 @@ class Finding:
     parts: int = 1  # in how many of them the rule holds
     caused_by: str = ""  # the rule of the finding that explains it
     caused_ns: int = 0
-    of_launches: float = (
-        0.0  # the share of the calls that start work whose work is missing, fills aside; not stored
-    )
+    of_launches: float = 0.0  # of the calls that start work, but fills: whose work is missing; not stored
 
     @property
     def as_leading(self) -> Leading:
