@@ -40,6 +40,7 @@ LINES = (
     "command-line",
     "go-to",
     "compare",
+    "against",
     "filter",
     "save",
     "mark-text",
@@ -70,7 +71,6 @@ async def opened(app: TracelaneApp, pilot: Pilot[None], command: str) -> Input |
     return line_of(app)
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 async def test_no_line_is_left_out(trace: Trace) -> None:
     """The commands that open a line are those tested here, and those that are typed with an argument."""
