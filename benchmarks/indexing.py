@@ -1,4 +1,4 @@
-"""Indexing: how fast, with how much memory, and how large the index is; other readers beside it."""
+"""Indexing: how fast, with how much memory, and how large the index is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory import measured_python
-from benchmarks.peers import peers
 from tracelane.core.trace import open_trace
 
 TRACELANE = "import sys; from tracelane.tui.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -64,20 +63,18 @@ def committed(trace: Path, workers: int, index_dir: Path, text_bytes: int) -> di
     }
 
 
-def indexing(trace: Path, workers: Sequence[int], index_dir: Path, with_peers: bool) -> dict[str, Any]:
+def indexing(trace: Path, workers: Sequence[int], index_dir: Path, rounds: int) -> dict[str, Any]:
     """Return what indexing a trace costs with so many processes each; the index stays.
 
-    The speed of a machine that others share wavers: times are measured again after each other program, and
-    the median counts. The memory is that of runs of their own.
+    The speed of a machine that others share wavers: all are measured in turns, and the median counts. The
+    memory is that of runs of their own.
     """
     done = [indexed(trace, count, index_dir) for count in workers]
     last = done[-1]
-    times = {count: [indexed(trace, count, index_dir, watched=False).run] for count in workers}
-    costs = {}
-    for name, cost in peers(trace, last.text_bytes) if with_peers else ():
-        costs[name] = cost
-        if "seconds" in cost:
-            times[workers[0]].append(indexed(trace, workers[0], index_dir, watched=False).run)
+    times: dict[int, list[dict[str, Any]]] = {count: [] for count in workers}
+    for _ in range(rounds):
+        for count in workers:
+            times[count].append(indexed(trace, count, index_dir, watched=False).run)
     sizes = {path.relative_to(last.folder).as_posix(): path.stat().st_size for path in files_of(last.folder)}
     texts = sum(size for name, size in sizes.items() if name.startswith(TEXT_COLUMNS))
     slices = max(1, last.facts["slices"])
@@ -91,7 +88,6 @@ def indexing(trace: Path, workers: Sequence[int], index_dir: Path, with_peers: b
         "index_bytes": sum(sizes.values()),
         "index_bytes_per_slice": round((sum(sizes.values()) - texts) / slices, 1),
         "apart_bytes_per_slice": round(texts / slices, 1),
-        "peers": costs,
     }
 
 

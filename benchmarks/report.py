@@ -16,9 +16,10 @@ Row = tuple[str, str]
 def markdown(result: dict[str, Any]) -> str:
     """Return all measurements as tables; what was not measured has no row."""
     parts = [_about(result["machine"])]
+    if "readers" in result:
+        parts.append("\n".join(_readers(result["readers"])))
     for title, rows in (
         ("indexing", [row for facts in result.get("indexing", []) for row in _indexing(facts)]),
-        ("readers in turns", list(_alternating(result.get("alternating", [])))),
         ("indexing the same in another form", list(_forms(result.get("forms", [])))),
         ("many of one thing", list(_shapes(result.get("shapes", [])))),
         ("reopening", list(_reopening(result.get("reopening", [])))),
@@ -57,7 +58,6 @@ def _about(machine: dict[str, Any]) -> str:
 def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
     size, events, slices = mb(facts["text_bytes"]), facts["events"], facts["slices"]
     yield "trace", f"{facts['trace']}: {size} of JSON, {events:,} events, {slices:,} slices"
-    best = min(run["seconds"] for run in facts["workers"].values())
     for count, run in facts["workers"].items():
         text = f"{_took(run)}, {mb(run['peak_private_bytes'])} private memory"
         if len(several := run.get("seconds_of_all", ())) > 1:
@@ -65,30 +65,28 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
         yield f"index, {count} {'process' if count == '1' else 'workers'}", text
     texts = facts["apart_bytes_per_slice"]
     yield "index", f"{facts['index_bytes_per_slice']} bytes per slice, and {texts} of names and texts"
-    for name, peer in facts["peers"].items():
-        if "not_run" in peer:
-            yield name, peer["not_run"]
-        else:
-            times = peer["seconds"] / best
-            yield (
-                name,
-                f"{_took(peer)}, {mb(peer['peak_private_bytes'])}: {times:.1f} times as long as indexing",
-            )
 
 
-def _alternating(rows: list[dict[str, Any]]) -> Iterator[Row]:
+def _readers(rows: list[dict[str, Any]]) -> Iterator[str]:
+    titles = ("the same trace, until it can be asked", "version", "seconds", "times the first", "memory")
+    yield f"| {' | '.join((*titles, 'lacks', 'is better at'))} |"
+    yield "|---|---|---|---|---|---|---|"
     for each in rows:
         if "not_run" in each:
-            yield each["name"], each["not_run"]
+            yield f"| {each['name']} | {each['not_run']} | | | | | |"
             continue
-        times = each["seconds"] / rows[0]["seconds"]
         runs = each["seconds_of_all"]
-        yield (
+        spread = f"{runs[0]} to {runs[-1]} in {len(runs)} turns" if len(runs) > 1 else "one run"
+        cells = (
             each["name"],
-            f"{each['seconds']} s, {each['mb_per_s']} MB/s: {times:.2f} times the first; "
-            f"the median of {len(runs)} runs of {runs[0]} to {runs[-1]} s"
-            + (f"; {each['resident_mb']:,} MB of memory" if "resident_mb" in each else ""),
+            each["version"],
+            f"{each['seconds']} ({spread})",
+            f"{each['seconds'] / rows[0]['seconds']:.2f}",
+            mb(each["memory_bytes"]),
+            each["lacks"],
+            each["better"],
         )
+        yield f"| {' | '.join(cells)} |"
 
 
 def _forms(rows: list[dict[str, Any]]) -> Iterator[Row]:

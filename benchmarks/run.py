@@ -17,7 +17,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # what tests use is used here too
 
-from benchmarks.alternating import alternating
 from benchmarks.forms import forms
 from benchmarks.frames import frames, reopening
 from benchmarks.indexing import TRACELANE, indexing
@@ -25,10 +24,11 @@ from benchmarks.line import lines
 from benchmarks.machine import machine
 from benchmarks.made_trace import write_made_trace
 from benchmarks.memory import measured_python
+from benchmarks.readers import readers
 from benchmarks.report import into_document, markdown
 from benchmarks.shapes import shapes
 
-SCHEMA = 2
+SCHEMA = 3
 LOADED = (
     "tracelane.core.index.indexer",
     "tracelane.core.index.build",
@@ -36,7 +36,7 @@ LOADED = (
     "tracelane.tui.cli.index",
     "tracelane.tui.cli.view",
 )
-PARTS = ("indexing", "alternating", "forms", "shapes", "reopening", "frames", "lines")
+PARTS = ("readers", "indexing", "forms", "shapes", "reopening", "frames", "lines")
 SMALLER = 50
 FORMS_SHARE = 4
 """How many times smaller the trace is that is written in every form."""
@@ -51,14 +51,14 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     traces = options.traces or [
         _trace_of_size(folder, size) for size in (options.size / SMALLER, options.size)
     ]
+    if "readers" in options.only and not options.traces:
+        print("readers", file=sys.stderr, flush=True)
+        result["readers"] = readers(
+            folder, options.size, options.workers[0], index_dir, options.rounds, options.others
+        )
     if "indexing" in options.only:
         say("indexing", traces[-1])
-        result["indexing"] = [indexing(traces[-1], options.workers, index_dir, options.peers)]
-    if "alternating" in options.only and not options.traces:
-        print("alternating", file=sys.stderr, flush=True)
-        result["alternating"] = alternating(
-            folder, options.size, options.workers[0], index_dir, options.rounds
-        )
+        result["indexing"] = [indexing(traces[-1], options.workers, index_dir, options.rounds)]
     if "forms" in options.only and not options.traces:
         print("forms", file=sys.stderr, flush=True)
         result["forms"] = forms(folder, options.size / FORMS_SHARE, options.workers[0], index_dir)
@@ -126,9 +126,11 @@ def parser() -> argparse.ArgumentParser:
         "--reopen", type=float, nargs="+", default=[1e8, 1e9], help="bytes of those reopened"
     )
     arguments.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="processes that index")
-    arguments.add_argument("--rounds", type=int, default=5, help="turns of the readers that alternate")
+    arguments.add_argument("--rounds", type=int, default=5, help="turns of what is measured in turns")
     arguments.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure only these parts")
-    arguments.add_argument("--no-peers", dest="peers", action="store_false", help="run no other programs")
+    arguments.add_argument(
+        "--others", default=sys.executable, help='the Python that has HTA and TraceLens, "" to run neither'
+    )
     arguments.add_argument("--folder", type=Path, help="keep what is made here, and use what is there")
     arguments.add_argument("--json", type=Path, help="write the measurements to this file")
     arguments.add_argument("--markdown", type=Path, help="write the tables to this file")
