@@ -36,6 +36,8 @@ try:
     for _ in ijson.items(Head(open(sys.argv[1], "rb")), "traceEvents.item", use_float=True): pass
 except ijson.IncompleteJSONError: pass
 """
+TENTH = 10
+"""Programs that take minutes read a trace so many times shorter, and what they take is scaled."""
 VERSION = (
     "import sys, platform, importlib.metadata as installed\n"
     "print(installed.version(sys.argv[1]) if sys.argv[1] else platform.python_version())"
@@ -139,7 +141,9 @@ def readers(
     taking_part.append(_ijson(plain, text))
     taking_part.append(_engine(plain, text))
     if others:
-        taking_part += [_program(program, plain, text, others) for program in PROGRAMS]
+        tenth = folder / f"made-{size / TENTH:.0f}-plain.json"
+        write_made_trace(tenth, size=size / TENTH)
+        taking_part += [_program(program, tenth, text, others) for program in PROGRAMS]
     there = [each for each in taking_part if not each.missing]
     watched = {each.name: each.run(True) for each in there}
     runs: dict[str, list[Run]] = {each.name: [] for each in there}
@@ -170,9 +174,9 @@ def _result(reader: Reader, runs: list[Run], watched: Run) -> dict[str, Any]:
     }
 
 
-def _run(command: list[str], watched: bool, scale: float = 1) -> Run:
+def _run(command: list[str], watched: bool, scale: float = 1, memory_scale: float = 1) -> Run:
     cost = measured(command, watched=watched)
-    return Run(cost.seconds * scale, cost.peak.private)
+    return Run(cost.seconds * scale, int(cost.peak.private * memory_scale))
 
 
 def _indexing(path: Path, threads: int, index_dir: Path, watched: bool) -> Run:
@@ -193,17 +197,18 @@ def _ijson(path: Path, text: int) -> Reader:
 
 
 def _program(program: Program, path: Path, text: int, python: str) -> Reader:
-    """Return a program that another Python runs, or why it is left out."""
+    """Return a program that another Python runs on a shorter trace, scaled, or why it is left out."""
     version = version_of(python, program.package)
+    scale = text / path.stat().st_size
     missing = ""
     if not version:
         missing = "left out: not installed"
-    elif text * program.memory_per_byte > free_memory():
+    elif path.stat().st_size * program.memory_per_byte > free_memory():
         missing = "left out: it needs more memory than there is"
     return Reader(
-        program.name,
+        f"{program.name}, a tenth of it scaled",
         text,
-        lambda watched: _run([python, "-c", program.text, str(path)], watched),
+        lambda watched: _run([python, "-c", program.text, str(path)], watched, scale, scale),
         version,
         missing,
         once=True,

@@ -76,14 +76,14 @@ def test_readers_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     printed = run("--only", "readers", "--size", "2e6", "--rounds", "3", "--json", str(saved))
     rows = json.loads(saved.read_text(encoding="utf-8"))["readers"]
     assert [each["name"] for each in rows][: len(FORMS)] == [f"tracelane, {form}" for form in FORMS]
-    once = {program.name for program in PROGRAMS}
+    once = {f"{program.name}, a tenth of it scaled" for program in PROGRAMS}
     for each in (row for row in rows if "seconds" in row):
         runs = each["seconds_of_all"]
         assert len(runs) == (1 if each["name"] in once else 3) and each["seconds"] == runs[len(runs) // 2]
         assert each["version"] and (each["memory_bytes"] > 0 or sys.platform != "linux")
     left_out = {each["name"]: each["not_run"] for each in rows if "not_run" in each}
     assert "TRACELANE_PERFETTO names no script" in left_out.pop("Perfetto's engine, as its page runs it")
-    assert left_out.keys() <= once - {"json.load", "orjson.loads"}
+    assert all(name.startswith(("HolisticTraceAnalysis", "TraceLens")) for name in left_out)
     assert all(f"| {name} | left out: not installed |" in printed for name in left_out)
     assert run("--from", str(saved)) == printed
 
