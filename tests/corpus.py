@@ -72,8 +72,8 @@ def traces(*patterns: str) -> list[Path]:
     return samples + [path for path in files(*patterns) if not path.is_relative_to(SAMPLES)]
 
 
-MAX_TEXT = 8 << 20
-"""Bytes of text; seven files of the corpus have more, and took half of the time of tests that change them."""
+MAX_TEXT = 2 << 20
+"""Bytes of text; few files have more, and they took most of the time of tests that change them."""
 
 
 def short_texts(paths: Iterable[Path]) -> list[Path]:

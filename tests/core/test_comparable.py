@@ -140,6 +140,12 @@ def takes_away(damage: str, events: Sequence[Event]) -> bool:
 HARMLESS: dict[str, Damage] = {"copy": text_of, "jittered": jittered}
 
 
+def comparing(before: str, after: str, turn: int, commands: int) -> list[list[str]]:
+    """Return the commands that compare two runs, or the one whose turn it is."""
+    both = [["diff", before, after], ["check", after, "--baseline", before]]
+    return both if commands == len(both) else [both[turn % len(both)]]
+
+
 def check_all(
     events: list[Event],
     more: Event,
@@ -147,8 +153,12 @@ def check_all(
     capsys: Capture,
     damages: Sequence[str] = (*DAMAGES,),
     harmless: Sequence[str] = (*HARMLESS,),
+    *,
+    commands: int = 2,
 ) -> None:
-    """Hold each damaged copy against the trace, the trace against each, and harmless copies against both."""
+    """Hold each damaged copy against the trace, the trace against each, and harmless copies against both;
+    with one command `diff` and `check` take turns.
+    """
     before = written(folder, "before", text_of(events, more))
     summary = folder / "summary.json"
     assert main(["summary", before, "--json", "-o", str(summary)]) == OK
@@ -158,9 +168,8 @@ def check_all(
         after = written(folder, name, DAMAGES[name](events, more))
         is_there = main(["info", after]) == OK
         capsys.readouterr()
-        for sides in ((before, after), (after, before), (str(summary), after)):
-            commands = (["diff", *sides], ["check", sides[1], "--baseline", sides[0]])
-            for command in commands:
+        for turn, sides in enumerate(((before, after), (after, before), (str(summary), after))):
+            for command in comparing(*sides, turn, commands):
                 code = main([*command, "--fail-above", "5%"])
                 out, err = capsys.readouterr()
                 expected = CANNOT_COMPARE if is_there else CANNOT_READ
@@ -169,9 +178,8 @@ def check_all(
                 assert not is_there or "cannot be compared" in out + err
     for name in harmless:
         after = written(folder, name, HARMLESS[name](events, more))
-        for sides in ((before, after), (str(summary), after)):
-            commands = (["diff", *sides], ["check", sides[1], "--baseline", sides[0]])
-            for command in commands:
+        for turn, sides in enumerate(((before, after), (str(summary), after))):
+            for command in comparing(*sides, turn, commands):
                 code = main([*command, "--fail-above", "5%"])
                 out, err = capsys.readouterr()
                 assert "cannot be compared" not in out + err, (name, command, out, err)
@@ -191,9 +199,9 @@ def test_a_loss_is_no_gain(name: str, tmp_path: Path, capsys: Capture) -> None:
 def test_a_loss_of_a_sample_is_no_gain(
     path: Path, changes: tuple[str, str], tmp_path: Path, capsys: Capture
 ) -> None:
-    """The same of each sample that was recorded with PyTorch; losses and harmless copies take turns."""
+    """The same of each sample that was recorded with PyTorch; what is tried takes turns."""
     loss, harmless = changes
-    check_all(*read_json(path), tmp_path, capsys, [loss], [harmless])
+    check_all(*read_json(path), tmp_path, capsys, [loss], [harmless], commands=1)
 
 
 OF_THE_CORPUS = [
@@ -204,7 +212,7 @@ OF_THE_CORPUS = [
 @pytest.mark.slow
 @for_files("path", OF_THE_CORPUS)
 def test_a_loss_of_a_real_trace_is_no_gain(path: Path, tmp_path: Path, capsys: Capture) -> None:
-    """The same of the traces of the corpus that can be read whole; losses and harmless copies take turns."""
+    """The same of the traces of the corpus that can be read whole."""
     try:
         events, more = read_json(path)
     except (ValueError, UnicodeDecodeError):
@@ -214,7 +222,7 @@ def test_a_loss_of_a_real_trace_is_no_gain(path: Path, tmp_path: Path, capsys: C
     losses = [name for name in DAMAGES if takes_away(name, events)]
     turn = OF_THE_CORPUS.index(path)
     harmless = [*HARMLESS][turn // len(losses) % len(HARMLESS)]
-    check_all(events, more, tmp_path, capsys, [losses[turn % len(losses)]], [harmless])
+    check_all(events, more, tmp_path, capsys, [losses[turn % len(losses)]], [harmless], commands=1)
 
 
 def summaries_of(folder: Path, **texts: str) -> list[str]:

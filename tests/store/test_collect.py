@@ -131,7 +131,7 @@ def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path
     ("kind", "called"),
     [
         pytest.param(kind, called, id=f"{kind}-{called[0]}-{'newer' if called[1] else 'older'}")
-        for kind, called in in_turn(FOREIGN, product(NAMES, (False, True)), 2)
+        for kind, called in in_turn(FOREIGN, product(NAMES, (False, True)), 1)
     ],
 )
 def test_what_is_no_trace_is_skipped(

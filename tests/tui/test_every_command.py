@@ -104,7 +104,7 @@ SHORT_FORMS: Forms = {
     for name in FORMS
 }
 """Each command as it is, every file that exports and reports may write, and every view of sql."""
-EACH_OF = 4
+EACH_OF = 8
 """A recording is tried with one in so many of the further forms: views of sql alone took half of the time."""
 
 
@@ -144,7 +144,7 @@ def small_traces() -> list[Path]:
     return [path for path in files("cases/**/*", "odd/**/*") if path.suffix not in (".md", ".py")]
 
 
-SHARES = 16
+SHARES = 32
 """A small trace is tried with one in so many of the forms: all on each would take a quarter of an hour."""
 FIRST = {"empty_array"}
 """What `make test` runs every form on, beside the small file and, in short, a file of each kind."""
