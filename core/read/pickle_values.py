@@ -92,17 +92,17 @@ class EarlierValues:
         self.codes = array("I")
         self.values: list[Any] = [FORGOTTEN]
         self.size = 0  # bytes of texts
-        self._codes: dict[Any, int] = {}
+        # By type: equal numbers of different types are different values, in tuples, too.
+        self._codes: dict[type, dict[Any, int]] = {}
 
     def add(self, value: Any) -> None:
         self.codes.append(0 if value is FORGOTTEN else self._code(value))
 
     def _code(self, value: Any) -> int:
         kind = type(value)
-        # Equal numbers of different types are different values, in tuples, too.
-        key = kind, value, tuple(map(type, value)) if isinstance(value, tuple) else None
+        key = (value, tuple(map(type, value))) if kind is tuple else value
         try:
-            code = self._codes.setdefault(key, len(self.values))
+            code = self._codes.setdefault(kind, {}).setdefault(key, len(self.values))
         except TypeError:  # a list that is read still, or a tuple with one
             code = len(self.values)
         if code == len(self.values):

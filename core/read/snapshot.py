@@ -95,6 +95,8 @@ def _events(parts: SnapshotParts, budget: WrittenBudget) -> Iterator[bytes]:
         history = histories.get(device, DeviceHistory(device, parts.file))
         yield from DeviceEvents(parts, budget, history, segments.get(device, [])).events(last + 1)
     yield from _annotated(parts, last)
+    if parts.stacks.shortened:
+        parts.passed["stack without its inner frames, as too many differ"] += parts.stacks.shortened
     if budget.left < 0:
         parts.passed[f"stacks and words that come to more than {MAX_WRITTEN} times the file"] += 1
 

@@ -23,6 +23,10 @@ STATES = {"active_allocated": ALLOCATED, "active_awaiting_free": AWAITING, "acti
 MAX_NUMBER = (1 << 63) - 1
 MAX_LENGTH, MAX_FRAMES = 4096, 512
 """Characters of a text, frames of a stack; of a deeper stack the inner ones count."""
+FRAME_BITS = 32
+"""More than any frame's number has."""
+MAX_NODES = 2 << 20
+"""Nodes of the tree of stacks, 170 bytes each. A program's stacks come again, and have some 100,000."""
 
 
 class Lists(Elements):
@@ -106,13 +110,17 @@ class FramePlace(NamedTuple):
 
 @dataclass(eq=False)
 class Stacks:
-    """Stacks as a tree: each node is a frame below that of its parent; node 0 is no frame at all."""
+    """Stacks as a tree: each node is a frame below that of its parent; node 0 is no frame at all. Once there
+    are `max_nodes`, a stack that is new has only the outer frames that it shares with one that is not.
+    """
 
+    max_nodes: int = MAX_NODES
+    shortened: int = 0  # stacks whose inner frames are left out
     names: list[bytes] = field(default_factory=list)  # JSON, by frame
     parents: array[int] = field(default_factory=lambda: array("i", [0]))
     frames: array[int] = field(default_factory=lambda: array("i", [-1]))
     _by_frame: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    _by_place: dict[tuple[int, int], int] = field(default_factory=dict)
+    _by_place: dict[int, int] = field(default_factory=dict)  # by node above, shifted, and frame
 
     def frame(self, value: Any) -> int:
         if isinstance(value, FramePlace):
@@ -135,12 +143,16 @@ class Stacks:
             return frames.node
         node = 0
         for value in reversed((frames or ())[:MAX_FRAMES]):
-            key = node, self.frame(value)
-            below = self._by_place.get(key)
+            frame = self.frame(value)
+            place = node << FRAME_BITS | frame
+            below = self._by_place.get(place)
             if below is None:
-                below = self._by_place[key] = len(self.parents)
+                if len(self.parents) > self.max_nodes:  # node 0 is none
+                    self.shortened += 1
+                    break
+                below = self._by_place[place] = len(self.parents)
                 self.parents.append(node)
-                self.frames.append(key[1])
+                self.frames.append(frame)
             node = below
         return node
 
@@ -156,10 +168,12 @@ class Stacks:
 class SnapshotParts:
     """Takes the parts of a snapshot from its pickle."""
 
-    def __init__(self, at_hand: int = AT_HAND) -> None:
-        """`at_hand`: how many entries of a history are in memory."""
+    def __init__(self, at_hand: int = AT_HAND, max_nodes: int = MAX_NODES) -> None:
+        """`at_hand`: how many entries of a history are in memory; `max_nodes`: how large the tree of stacks
+        may grow.
+        """
         self._at_hand = at_hand
-        self.stacks = Stacks()
+        self.stacks = Stacks(max_nodes)
         self.file = EntryFile()
         self.histories: list[DeviceHistory] = []
         self.segments: list[Segment] = []

@@ -350,6 +350,25 @@ def test_what_is_held_does_not_grow_with_the_entries() -> None:
     assert held(many) - held(few) <= 20 * (many - few)
 
 
+def test_stacks_that_all_differ_are_bounded() -> None:
+    """A full tree of stacks takes no more nodes: a new stack has its outer frames only, and is counted;
+    what was there before stays whole.
+    """
+    one = CachingAllocator()
+    for number in range(30):
+        one.record("alloc", 1, 0, frames(f"a.py:{number % 20}:f", TRAIN), addr=number)
+    stream, parts = io.BytesIO(pickled(snapshot_of(one))), SnapshotParts(max_nodes=10)
+    PickleReader(lambda n: stream.read(min(n, 64)), parts).value()
+    stacks, (block,) = parts.stacks, parts.histories[0].rows.blocks()
+    depth = len(stacks.path(block.stack[0]))
+    assert len(stacks.parents) - 1 == 10
+    whole = 10 - depth + 1  # each after the first adds its innermost frame
+    expected = [depth if number % 20 < whole else depth - 1 for number in range(30)]
+    assert [len(stacks.path(node)) for node in block.stack] == expected
+    assert stacks.shortened == sum(length < depth for length in expected)
+    parts.file.close()
+
+
 @pytest.mark.slow
 def test_reading_takes_linear_time() -> None:
     """Four times the entries take about four times the time."""
