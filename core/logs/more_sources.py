@@ -67,6 +67,10 @@ class TraceWithMore(Trace):
     def slices_elsewhere(self) -> int:
         return self.own.slices_elsewhere
 
+    @property
+    def marks_elsewhere(self) -> int:
+        return self.own.marks_elsewhere
+
     @cached_property
     def processes(self) -> tuple[Process, ...]:
         """The trace's processes, each with the further ones that speak of it below; the others come last."""

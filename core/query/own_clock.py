@@ -1,6 +1,6 @@
 """What of a source stands on another clock than the rest of it, and from when to when the rest lasts.
 
-Distance tells nothing: a program may pause for hours. Told are
+Distance tells nothing of what threads and devices do: a program may pause for hours. Told are
 
 - *times since 1970 among others*, or others among these, whichever are fewer; and clamped times, which are
   known no more
@@ -8,6 +8,8 @@ Distance tells nothing: a program may pause for hours. Told are
   process comes before its launches, too, its clock is only ahead, and what is seen of it stays. Of early work
   without a known launch it is told where the work that follows it has one, or where all of a process's work
   comes so early and the host has calls that start some.
+- *counters and asynchronous spans far away*, which nothing launches: all of a lane lies more than a day, and
+  far longer than both last, before or after all that threads and devices do
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import numpy as np
 from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.clock import EPOCHS
 from ..base.units import TIME_LIMIT
-from ..index.format import NONE, LaneRole, RowKind, SliceFlag
+from ..index.format import NONE, LaneKind, LaneRole, RowKind, SliceFlag
 from ..index.store import Index
 from .lookup import processes_of, row_starts
 
@@ -33,6 +35,8 @@ ELSEWHERE, SINCE_1970, CLAMPED = range(3)
 """What a time counts from; a clamped one is not known."""
 _OF_PIECES = (CLAMPED, ELSEWHERE, SINCE_1970, ELSEWHERE, CLAMPED)
 """The same of the pieces of a row, between the times of `_edges`."""
+DAY, FAR_TIMES = 86_400 * 10**9, 100
+"""Counters and asynchronous spans are far away from so many ns on, and so many times what lasts longer."""
 SKEWED = 0.5
 """From this share of later work before its launch on, a clock is ahead."""
 
@@ -43,6 +47,7 @@ class OwnClock(NamedTuple):
     span: tuple[int, int] | None  # (start, end), lane time in ns; None of an empty source
     weight: int  # how many slices, or what else there is
     others: U32  # the positions of the slices on another clock, ascending
+    marks: int = 0  # how many samples and instants stand on another clock
 
 
 class _Piece(NamedTuple):
@@ -69,16 +74,19 @@ def own_clock(index: Index, launches: Callable[[], Launches]) -> OwnClock:
     era = SINCE_1970 if counts[SINCE_1970] >= max(1, int(counts[ELSEWHERE])) else ELSEWHERE
     if not counts[era]:
         era = CLAMPED
-    own = [one for one in slices if one.era == era]
+    far = _far(index, [one for one in pieces if one.era == era and one.row not in only_spans])
+    away = [one for one in slices if one.era != era or one in far]
+    marks_away = sum(one.high - one.low for one in marks if one.era != era or one in far)
+    own = [one for one in slices if one.era == era and one not in far]
     clamped = _clamped(index) if era != CLAMPED else np.empty(0, np.uint32)
     out = distinct(np.concatenate([_early(index, own, launches), clamped]))
-    far = [np.arange(one.low, one.high) for one in slices if one.era != era]
-    others = distinct(np.concatenate([*far, out])).astype(np.uint32)
-    within = [*_without(index, own, out), *((one.start, one.end) for one in marks if one.era == era)]
+    others = distinct(np.concatenate([*(np.arange(one.low, one.high) for one in away), out]))
+    near = [one for one in marks if one.era == era and one not in far]
+    within = [*_without(index, own, out), *((one.start, one.end) for one in near)]
     if all(start == end == within[0][0] for start, end in within):
         within += [(one.start, one.end) for one in pieces if one.row in only_spans]
     span = (min(start for start, _ in within), max(end for _, end in within)) if within else None
-    return OwnClock(span, int(counts[era]), others)
+    return OwnClock(span, int(counts[era]), others.astype(np.uint32), marks_away)
 
 
 def span_of_clocks(sources: Iterable[tuple[OwnClock, int]]) -> tuple[int, int] | None:
@@ -117,6 +125,27 @@ def _rows_of_spans(index: Index) -> set[int]:
     single = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["category_count"] == 1))
     kinds: AnyArray = index.column("row_categories")[rows["categories"][single].astype(np.int64)]
     return set(single[kinds == number].tolist())
+
+
+def _far(index: Index, pieces: Sequence[_Piece]) -> set[_Piece]:
+    """Return the pieces of lanes of counters and asynchronous spans that lie far from what threads and
+    devices do.
+    """
+    of_lanes: dict[int, list[_Piece]] = {}
+    firm: list[_Piece] = []
+    is_firm, lanes = (index.lanes["kind"] == LaneKind.THREAD).tolist(), index.rows["lane"].tolist()
+    for one in pieces:
+        (firm if is_firm[lanes[one.row]] else of_lanes.setdefault(lanes[one.row], [])).append(one)
+    far: set[_Piece] = set()
+    if not firm:
+        return far
+    low, high = min(one.start for one in firm), max(one.end for one in firm)
+    for own in of_lanes.values():
+        start, end = min(one.start for one in own), max(one.end for one in own)
+        least = max(DAY, FAR_TIMES * max(high - low, end - start))
+        if end < low - least or start > high + least:
+            far.update(own)
+    return far
 
 
 def _edges(index: Index) -> I64:

@@ -137,6 +137,15 @@ class Trace(TraceSlices):
         return sum(len(own.others) for own in self._own_clocks)
 
     @cached_property
+    def marks_elsewhere(self) -> int:
+        """How many samples of counters and instants stand on another clock than the rest of their file."""
+        return sum(own.marks for own in self._own_clocks)
+
+    def marks_on_other_clock(self, source: int) -> int:
+        """Return how many samples and instants of a source stand on another clock than it."""
+        return self._own_clocks[source].marks
+
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The profiler's steps in time order, under the clocks that the trace opens with."""
         return self.steps_at(self.clocks)

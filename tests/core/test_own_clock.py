@@ -1,4 +1,6 @@
-"""What stands on another clock is told by order, and by what times count from, never by distance."""
+"""What stands on another clock is told by order, and by what times count from; by distance of counters and
+asynchronous spans alone, which nothing launches.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import call, kernel, launched, op
-from tests.events import Event, write_events
+from tests.events import Event, async_event, counter, write_events
 from tracelane.core.trace import open_trace
 
 HOUR = 3600 * 10**6
@@ -60,6 +62,38 @@ def test_order_tells_another_clock(case: str, tmp_path: Path) -> None:
         low, high = trace.opening_span
         left = own_times(trace.indexes[0].column("slices.start").tolist(), trace.on_other_clock(0).tolist())
         assert low == min(left) and high >= max(left)
+
+
+AWAY = {
+    "counters a day before": ([counter(HOUR + at, "MHz", value=1) for at in range(3)], 0, 3),
+    "spans a day before": (
+        [async_event(ph, HOUR + at, 7, "frame") for at, ph in enumerate("be")],
+        1,
+        0,
+    ),
+    "counters a day after": ([counter(300 * HOUR, "MHz", value=1)], 0, 1),
+    "counters an hour before": ([counter(99 * HOUR, "MHz", value=1)], 0, 0),
+    "counters before and meanwhile": (
+        [counter(HOUR, "MHz", value=1), counter(100 * HOUR + 20, "MHz", value=1)],
+        0,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AWAY)
+def test_counters_and_spans_far_away_do_not_stretch_the_axis(case: str, tmp_path: Path) -> None:
+    """A lane of counters or asynchronous spans that lies a day away as a whole is left out of the opening
+    window, and counted; one that has anything near is not.
+    """
+    events, slices, marks = AWAY[case]
+    host = [op(100 * HOUR + 10 * at, 8) for at in range(50)]
+    with closing(
+        open_trace(write_events(tmp_path / "t.json", [*host, *events]), index_dir=tmp_path / "i")
+    ) as trace:
+        assert (trace.slices_elsewhere, trace.marks_elsewhere) == (slices, marks)
+        low, high = trace.opening_span
+        assert (high - low < 10**6) == (slices + marks > 0)
 
 
 def own_times(starts: Sequence[int], others: Sequence[int]) -> list[int]:

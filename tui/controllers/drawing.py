@@ -92,7 +92,7 @@ class DrawingController(Controller):
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
         of_sources = dict.fromkeys(note for source in trace.sources for note in source.notes)
         notes = [*self.store.now.notes, *complaints, *of_sources]
-        if not notes and trace.slices_elsewhere:
+        if not notes and (trace.slices_elsewhere or trace.marks_elsewhere):
             notes.append(elsewhere_text(trace))
         for text in reversed(notes):  # the first of them is to be read first
             self.app.say(text, stays=True)

@@ -63,7 +63,7 @@ def header_of(
     pieces = [*notes, HeaderPiece(format_ns(high - low))]
     if not is_well:
         pieces.insert(len(notes), HeaderPiece(state, WARNING))
-    if others := trace.slices_elsewhere:
+    if others := trace.slices_elsewhere + trace.marks_elsewhere:
         pieces.append(HeaderPiece(f"+ {format_count(others)} on another clock", WARNING))
     if steps:
         pieces.append(HeaderPiece(count_of(steps, "step")))
@@ -103,9 +103,9 @@ def _title(trace: Trace) -> str:
 
 
 def elsewhere_text(trace: Trace) -> str:
-    """Return what is said of slices that stand on another clock than what the trace opens with."""
+    """Return what is said of events that stand on another clock than what the trace opens with."""
     low, high = trace.span
-    what = f"{count_of(trace.slices_elsewhere, 'event')} on another clock hidden"
+    what = f"{count_of(trace.slices_elsewhere + trace.marks_elsewhere, 'event')} on another clock hidden"
     return f"{what} (the trace would span {format_ns(high - low)}); {{reset}} shows all"
 
 

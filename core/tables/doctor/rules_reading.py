@@ -273,17 +273,21 @@ def ts_unit(recording: Recording, limits: Limits) -> Diagnosis | None:
 @DoctorRule(
     "other-clock",
     "warning",
-    "work ends before its launch and before anything on the host, or only some times count from 1970",
+    "work ends before its launch and before anything on the host, only some times count from 1970, or "
+    "counters and asynchronous spans are more than a day away from all that threads and devices do",
     SPYRE,
     distorts="the whole span: shares of it, idle times and gaps",
 )
 def other_clock(recording: Recording, limits: Limits) -> Diagnosis | None:
     others = recording.scope.trace.on_other_clock(recording.source)
     others = others[~np.isin(others, recording.lost.untimed)]
-    if not len(others):
+    marks = recording.scope.trace.marks_on_other_clock(recording.source)
+    count = len(others) + marks
+    if not count:
         return None
-    text = f"{count_of(len(others), 'event is', 'events are')} on another clock than all others"
-    return Diagnosis(len(others), text, recording.slices("on another clock", others[:FIRST]))
+    text = f"{count_of(count, 'event is', 'events are')} on another clock than all others"
+    text += f", {count_of(marks, 'sample or instant', 'samples and instants')} among them" if marks else ""
+    return Diagnosis(count, text, recording.slices("on another clock", others[:FIRST]))
 
 
 @DoctorRule(
