@@ -20,11 +20,11 @@ Group: TypeAlias = Literal["op", "python", "runtime", "device", "memory", "other
 """Categories that mean the same in all dialects."""
 # fmt: off
 GROUPS: dict[Group, frozenset[str]] = {
-    "op": frozenset({"cpu_op", "user_annotation", "Operator", "operator"}),
+    "op": frozenset({"cpu_op", "user_annotation", "Operator", "operator", "Node"}),
     "python": frozenset({"python_function"}),
     "runtime": frozenset({
         "cuda_runtime", "cuda_driver", "Runtime", "runtime", "xpu_runtime", "xpu_driver", "mtia_runtime",
-        "privateuse1_runtime", "privateuse1_driver", "glow_runtime", "overhead",
+        "privateuse1_runtime", "privateuse1_driver", "glow_runtime", "overhead", "Api",
     }),
     "device": frozenset({
         "kernel", "Kernel", "gpu_memcpy", "gpu_memset", "Memcpy", "Memset", "gpu_user_annotation",
@@ -96,7 +96,11 @@ that start it: torch_npu launches from a thread of its own, in which no operator
 DEVICE = GROUPS["device"] | {"privateuse1_driver"}
 RUNTIME = Categories(GROUPS["runtime"] - {"overhead", "privateuse1_driver"}, vendors=True)
 """Calls into the runtime or driver of a device."""
-OPS = frozenset({"cpu_op", "Operator", "operator"})
+NODE = "Node"
+"""The category of the operators of ONNX Runtime; the name of each is that of a node of the model, and an
+argument says which operator it is. "node" is Node.js's.
+"""
+OPS = frozenset({"cpu_op", "Operator", "operator", NODE})
 RANGES = ("nvtx", "roctx")
 """How the categories begin of ranges that programs mark by NVIDIA's and AMD's libraries."""
 ANNOTATIONS = Categories(frozenset({"user_annotation"}), prefixes=RANGES)
@@ -193,7 +197,7 @@ ON_THE_HOST = re.compile(r"^(gloo|mpi):")
 """Annotations of collectives that the host itself does."""
 _COLLECTIVES = frozenset({"collective", "nccl", "hccl", "communication", "collective_comm"})
 _KINDS: dict[str, SliceKind] = {
-    category.lower(): kind
+    category if category == NODE else category.lower(): kind
     for kind, categories in (
         (SliceKind.OP, OPS),
         (SliceKind.PYTHON, GROUPS["python"]),
@@ -226,7 +230,7 @@ def may_communicate(category: str) -> bool:
 @lru_cache(maxsize=1 << 14)
 def slice_kind(category: str, name: str = "") -> SliceKind:
     """Return the kind of a slice; without a name that of what has this category and is no collective."""
-    low = category.lower()
+    low = category if category == NODE else category.lower()
     kind = _KINDS.get(low)
     if kind is None and low.startswith(RANGES):
         kind = SliceKind.ANNOTATION
@@ -281,6 +285,10 @@ of versions and of streams by thread.
 """
 
 
+_STARTS_OF_VENDORS = {StartedWork.KERNEL: "launches", StartedWork.COPY: "copies"}
+"""Fields of vendors with names of calls that are formed in another way."""
+
+
 @lru_cache(maxsize=1 << 12)
 def started_work(call: str) -> StartedWork | None:
     """Return what a call starts by its name, None for all that starts no work: waits, events, allocations,
@@ -288,7 +296,8 @@ def started_work(call: str) -> StartedWork | None:
     """
     endings = r"(_(v\d+|ptsz|ptds|spt))*"
     starts = (kind for kind, name in _STARTS.items() if re.fullmatch(f"[a-z]{{2,12}}({name}){endings}", call))
-    return next(starts, None)
+    own = (kind for kind, field in _STARTS_OF_VENDORS.items() if re.fullmatch(any_of(field), call))
+    return next(starts, None) or next(own, None)
 
 
 BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz|_v2)?$")

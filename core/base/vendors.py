@@ -30,6 +30,10 @@ class Vendor(NamedTuple):
     enqueues: str = ""  # calls that put a collective into a queue
     awaits: str = ""  # calls that wait for a collective
     profiler: str = ""  # its profiler at work
+    launches: str = (
+        ""  # whole names of calls that start a kernel, where they are no vendor's prefix and a verb
+    )
+    copies: str = ""  # … that start a copy
     call_prefix: str = ""  # how its runtime's calls begin, of which arrows alone tell the work
     allocates_by_memset: bool = False  # whether an allocation stands as a memset on the device's lanes
 
@@ -89,11 +93,18 @@ VENDORS = (
     Vendor(
         "Huawei",
         devices=("NPU",),
-        communication=r"hccl|\bhcom_",
+        communication=r"hccl|\bhcom_|^reduce_?(async(_v\d)?|inline)$",
         collectives="hccl",
         collective_calls="hccl",
     ),
-    Vendor("Meta", devices=("MTIA",), prefix="mtia", word="MTIA"),
+    Vendor(
+        "Meta",
+        devices=("MTIA",),
+        prefix="mtia",
+        word="MTIA",
+        launches=r"runFunction( - \w+)?",
+        copies=r"enqueueCommand memcpy\w*",
+    ),
     Vendor("Google", devices=("TPU",)),
     Vendor("Habana", devices=("HPU",)),
     Vendor("Apple", devices=("MPS",)),

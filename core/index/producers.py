@@ -25,9 +25,9 @@ from typing import Literal
 import numpy as np
 
 from ..base.arrays import U32, AnyArray, distinct
-from ..base.kineto import MEMORY_RECORD
+from ..base.kineto import MEMORY_RECORD, NODE
 from .flex import is_flex
-from .format import LaneRole
+from .format import LaneRole, RowKind
 from .store import Index
 
 NEVER = re.compile(r"$^")
@@ -35,11 +35,15 @@ NEVER = re.compile(r"$^")
 
 @dataclass(frozen=True)
 class LaneSign:
-    """Lanes by how their process and they themselves are called, and what they are."""
+    """Lanes by how their process and they themselves are called, and their slices where that tells, and what
+    they are.
+    """
 
     process: re.Pattern[str]
     lane: re.Pattern[str]
     role: LaneRole
+    slices: re.Pattern[str] | None = None  # the names of all of its slices
+    holding: re.Pattern[str] | None = None  # … and of one at least
     steps: bool = False  # whether its slices are the steps
     collectives: bool = False  # whether its slices are whole collectives
 
@@ -57,7 +61,9 @@ class Producer:
 
     name: str
     signs: dict[Where, re.Pattern[str]] = field(default_factory=dict)
-    """It wrote what has one text at least for each of these."""
+    """It wrote what has one text at least for each of these. What stands beside the events is not known yet
+    when lanes get their roles: a row with `lanes` does without.
+    """
     lanes: tuple[LaneSign, ...] = ()
     is_told_by_names: Callable[[Index], bool] | None = None
     """In place of signs, for a tool whose files hold nothing but slices."""
@@ -70,14 +76,24 @@ class Producer:
 
 
 def _sign(
-    process: str, lane: str, role: LaneRole, *, steps: bool = False, collectives: bool = False
+    process: str,
+    lane: str,
+    role: LaneRole,
+    *,
+    slices: str = "",
+    holding: str = "",
+    steps: bool = False,
+    collectives: bool = False,
 ) -> LaneSign:
-    return LaneSign(re.compile(process), re.compile(lane), role, steps, collectives)
+    names = (re.compile(one, re.IGNORECASE) if one else None for one in (slices, holding))
+    return LaneSign(re.compile(process), re.compile(lane), role, *names, steps, collectives)
 
 
 def _is_onnx_runtime(index: Index) -> bool:
-    """Tell whether a file is a session's profile: nodes and a session's own slices, and no other category."""
-    if not {"Session", "Node"} >= set(filter(None, index.categories)) >= {"Session"}:
+    """Tell whether a file is a session's profile: a session's own slices, nodes, and with a device calls and
+    kernels, and no other category.
+    """
+    if not {"Session", NODE, "Api", "Kernel"} >= set(filter(None, index.categories)) >= {"Session"}:
         return False
     names = index.strings(distinct(index.column("slices.name")))
     return any(name in ("session_initialization", "model_run") for name in names)
@@ -86,7 +102,14 @@ def _is_onnx_runtime(index: Index) -> bool:
 XLA_DEVICE = r"/device:(?=GPU|TPU)"
 """What stands before a device and its number in XLA's names of processes."""
 HCCL = r"^(HCCL|Communication)$"
+HCCL_WHOLE = r"^Communication Kernel|\bCommunication$"
+"""Lanes of whole collectives."""
+HCCL_TASK = r"(NOTIFY|EVENT)_?(WAIT|RECORD|RESET)|SDMA|RDMA\w*|Reduce_?Inline|REDUCE_ASYNC(_V\d)?"
+"""Tasks that a collective is made of, which copies are, too."""
+CANN = "CANN (msprof)"
+CANN_WAITS = re.compile(r"^(NOTIFY|EVENT)_?WAIT(_SQE)?$", re.IGNORECASE)
 KINETO = "PyTorch profiler (Kineto)"
+TF_TIMELINE = "TensorFlow (timeline)"
 SNAPSHOT_DEVICE = re.compile(r"^memory of device \d+$")
 """What `core/read/snapshot.py` calls a device: the stacks on its streams are of allocations, no work."""
 ALLOCATION_EVENT, RELEASE_EVENT = "MemoryAllocation", "MemoryDeallocation"
@@ -94,22 +117,40 @@ ALLOCATION_EVENT, RELEASE_EVENT = "MemoryAllocation", "MemoryDeallocation"
 HOST, DEVICE, DERIVED = LaneRole.HOST, LaneRole.DEVICE, LaneRole.DERIVED
 PRODUCERS = (
     Producer(
-        "CANN (msprof)",
+        CANN,
+        {"process": re.compile(r"^(Ascend Hardware|HCCL)$"), "lane": re.compile(HCCL_WHOLE)},
+        (
+            _sign(r"^Ascend Hardware$", r"^Step Trace", DERIVED, steps=True),
+            _sign(
+                r"^Ascend Hardware$",
+                r"",
+                DERIVED,
+                slices=rf"^({HCCL_TASK}|MEMCPY_ASYNC)$",
+                holding=r"^NOTIFY",
+            ),
+            _sign(r"^Ascend Hardware$", r"", DEVICE),
+            _sign(HCCL, HCCL_WHOLE, DEVICE, collectives=True),
+            _sign(HCCL, r"", DERIVED),
+            _sign(r"^Overlap Analysis$", r"", DERIVED),
+        ),
+        waits=CANN_WAITS,
+        parts=re.compile(rf"^({HCCL_TASK})(_SQE)?$", re.IGNORECASE),
+        joined=re.compile(HCCL),
+    ),
+    Producer(
+        CANN,
         {"process": re.compile(r"^Ascend Hardware$")},
         (
             _sign(r"^Ascend Hardware$", r"^Step Trace", DERIVED, steps=True),
             _sign(r"^Ascend Hardware$", r"", DEVICE),
-            _sign(
-                r"^(HCCL|Communication)$", r"^Communication Kernel|\bCommunication$", DEVICE, collectives=True
-            ),
-            _sign(HCCL, r"", DERIVED),
             _sign(r"^Overlap Analysis$", r"", DERIVED),
         ),
-        waits=re.compile(r"^(NOTIFY|EVENT)_?WAIT(_SQE)?$", re.IGNORECASE),
-        parts=re.compile(
-            r"^((NOTIFY|EVENT)_?(WAIT|RECORD)|SDMA|RDMA\w*|Reduce_?Inline)(_SQE)?$", re.IGNORECASE
-        ),
-        joined=re.compile(HCCL),
+        waits=CANN_WAITS,
+    ),
+    Producer(
+        CANN,
+        {"process": re.compile(r"^Step Trace$"), "category": re.compile(r"^Iteration Time$")},
+        (_sign(r"^Step Trace$", r"", DERIVED, steps=True),),
     ),
     Producer(
         "XLA (TPU)",
@@ -122,7 +163,7 @@ PRODUCERS = (
     ),
     Producer(
         "XLA (GPU)",
-        {"process": re.compile(r"^/device:GPU:\d+")},
+        {"process": re.compile(r"^/device:GPU:\d+(?![/\d])")},
         (
             _sign(r"^/device:GPU:", r"^Stream #", DEVICE),
             _sign(r"^/device:GPU:", r"^Steps$", DERIVED, steps=True),
@@ -131,7 +172,7 @@ PRODUCERS = (
     ),
     Producer("XLA (host)", {"process": re.compile(r"^/host:(CPU|[A-Z]+_[A-Z]+)$")}, step_argument="step_num"),
     Producer(
-        "TensorFlow (timeline)",
+        TF_TIMELINE,
         {"process": re.compile(r"/(device:GPU|gpu):\d+/stream:all Compute$")},
         (
             _sign(r"/stream:all Compute$|/memcpy Compute$", r"", DEVICE),
@@ -139,6 +180,7 @@ PRODUCERS = (
         ),
         joined=re.compile(r"/memcpy Compute$"),
     ),
+    Producer(TF_TIMELINE, {"process": re.compile(r"^/job:\S*/(device:)?[cg]pu:\d+ Compute$", re.IGNORECASE)}),
     Producer(
         "rocprof",
         {"process": re.compile(r"^CPU (HIP|HSA) API$")},
@@ -218,6 +260,20 @@ PRODUCERS = (
     ),
     Producer("Dynamo (chromium events)", {"category": re.compile(r"^dynamo_timed$")}),
     Producer("ONNX Runtime", is_told_by_names=_is_onnx_runtime),
+    Producer(
+        "clang (-ftime-trace)",
+        {"process": re.compile(r"^clang"), "name": re.compile(r"^(Source|Frontend|Backend|OptModule)$")},
+        (_sign(r"", r"", DERIVED, slices=r"^Total "),),
+    ),
+    Producer(
+        "Bazel",
+        {
+            "category": re.compile(r"^(general information|build phase marker|action processing)$"),
+            "lane": re.compile(r"^(Critical Path|Main Thread)$"),
+        },
+        (_sign(r"", r"^Critical Path$", DERIVED),),
+        waits=re.compile(r"^Parallel Evaluator evaluation$|^Waiting |^acquiring "),
+    ),
     Producer("Node.js", {"category": re.compile(r"^node($|[,.])")}),
     Producer("viztracer", {"beside": re.compile(r"^viztracer_metadata: ")}),
     Producer(
@@ -300,10 +356,27 @@ def lane_signs(index: Index, producer: Producer) -> dict[int, LaneSign]:
     signs = {}
     for number, (process, lane) in enumerate(zip(index.lanes["process"].tolist(), lanes)):
         for sign in producer.lanes:
-            if sign.process.search(processes[process]) and sign.lane.search(lane):
+            if (
+                sign.process.search(processes[process])
+                and sign.lane.search(lane)
+                and (sign.slices is None or _holds_such(index, number, sign))
+            ):
                 signs[number] = sign
                 break
     return signs
+
+
+def _holds_such(index: Index, lane: int, sign: LaneSign) -> bool:
+    """Tell whether a lane has slices, all of whose names are as its sign says."""
+    first, count = int(index.lanes["first_row"][lane]), int(index.lanes["rows"][lane])
+    rows = index.rows[first : first + count]
+    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["count"] > 0)]
+    names = index.column("slices.name")
+    parts = [names[int(row["first"]) : int(row["first"] + row["count"])] for row in rows]
+    texts = index.strings(distinct(np.concatenate(parts))) if parts else []
+    slices, holding = sign.slices or NEVER, sign.holding
+    is_one = bool(texts) and all(map(slices.search, texts))
+    return is_one and (holding is None or any(map(holding.search, texts)))
 
 
 def steps_lanes(index: Index) -> list[int]:

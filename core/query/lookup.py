@@ -180,6 +180,16 @@ def promoted_of(
     return numbers
 
 
+def op_names(index: Index, positions: AnyArray, names: AnyArray) -> AnyArray:
+    """Return the string numbers of what slices of these names are called as operators: of nodes of a model
+    the type that an argument says, of all others the name.
+    """
+    if not len(index.column("promoted.op_type.position")):
+        return names
+    types = promoted_of(index, "op_type", positions, -1)
+    return np.where(types >= 0, types, names).astype(names.dtype)
+
+
 def ancestors(index: Index, position: int, limit: int = 1 << 17) -> list[int]:
     """Return the positions of the slices around one, innermost first."""
     positions: list[int] = []

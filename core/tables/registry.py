@@ -151,8 +151,9 @@ OWN = (
         (
             Option(
                 "group_by",
-                "Group ops also by input shapes, by N stack frames, or by module.",
-                metavar="shape|stack:N|module",
+                "Group ops also by input shapes, by N stack frames, by module, or by what runs them (ONNX "
+                "Runtime's execution provider).",
+                metavar="shape|stack:N|module|provider",
                 check="host.op_sums:parse_grouping",
             ),
             Option("by", "One table for each step, one below the other.", choices=("step",)),

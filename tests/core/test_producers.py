@@ -17,7 +17,7 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.index import repeats
 from tracelane.core.index.format import LaneRole
-from tracelane.core.index.producers import producer_of
+from tracelane.core.index.producers import PRODUCERS, producer_of
 from tracelane.core.query.chain import chain_of
 from tracelane.core.query.views import plain
 from tracelane.core.tables.device.device_state import device_states
@@ -332,6 +332,11 @@ def test_the_maker_of_a_device_by_its_calls(tmp_path: Path) -> None:
     assert known is not None and known.name == "PyTorch profiler (Kineto), ROCm"
 
 
+def test_lanes_are_told_by_what_is_known_in_time() -> None:
+    """What stands beside the events tells who wrote a file, and never what a lane is: it is read later."""
+    assert [one.name for one in PRODUCERS if one.lanes and "beside" in one.signs] == []
+
+
 def test_an_argument_tells_steps(tmp_path: Path) -> None:
     """Slices that XLA's profiler numbered are the steps, by their argument; no loop is guessed."""
     steps = find_steps(open_events(tmp_path, xla_host()), 0)
@@ -622,3 +627,147 @@ def test_the_summary_of_a_producer_agrees(tmp_path: Path) -> None:
     exposed = sum(state.ns[name] for name in state.ns if name.startswith("collective"))
     assert state.ns["compute"] == pytest.approx(stated["Computing"], rel=0.01)
     assert exposed == pytest.approx(stated["Communication(Not Overlapped)"], rel=0.01)
+
+
+def cann_2023() -> list[Event]:
+    """An iteration of 20 ms as CANN of 2023 exports it: 6 ms of a kernel, then an AllReduce of 10 ms, whose
+    tasks stand on two streams of their own and on the planes that repeat them; a copy to the host.
+    """
+    events = [
+        *_processes({3: "Ascend Hardware", 11: "HCCL", 12: "Overlap Analysis"}, {3: "NPU", 11: "NPU"}),
+        *_threads(3, {2: "Stream 2", 5: "Stream 5", 6: "Stream 6", 90: "Step Trace(Model ID:2)"}),
+        *_threads(11, {1: "Communication Kernel", 2: "Plane 0", 3: "Plane 1"}),
+        _slice("Iteration 2", 0, 20 * MS, 3, 90),
+        _slice("net/Conv2D-op1", 0, 6 * MS, 3, 2),
+        _slice("MEMCPY_ASYNC", 17 * MS, 2 * MS, 3, 2),
+        _slice("Default/AllReduce-op3_0", 7 * MS, 10 * MS, 11, 1),
+    ]
+    for stream, plane in ((5, 2), (6, 3)):
+        for pid, tid, task, copy in (
+            (3, stream, "REDUCE_ASYNC_V2", "MEMCPY_ASYNC"),
+            (11, plane, "Memcpy", "Memcpy"),
+        ):
+            events += [
+                _slice("NOTIFY_WAIT", 7 * MS, 2 * MS, pid, tid),
+                _slice(task, 9 * MS, 4 * MS, pid, tid),
+                _slice(copy, 13 * MS, 4 * MS, pid, tid),
+                _slice("NOTIFY_RECORD", 17 * MS, 0, pid, tid),
+            ]
+    return events
+
+
+def hccl_alone() -> list[Event]:
+    """The collectives of the same, which CANN exports as a file of their own."""
+    return [one for one in cann_2023() if one["pid"] == 11]
+
+
+def tasks_alone() -> list[Event]:
+    """The tasks of the same, which CANN exports as a file of their own."""
+    return [one for one in cann_2023() if one["pid"] == 3 and one.get("tid") != 90]
+
+
+@pytest.mark.parametrize(
+    ("make", "shares"),
+    [
+        (cann_2023, {"compute": 6, "communication": 10, "memory": 2}),
+        (hccl_alone, {"communication": 10}),
+        (tasks_alone, {"compute": 6, "communication": 8, "memory": 10}),
+    ],
+)
+def test_tasks_of_a_collective_are_no_work_of_their_own(
+    make: Callable[[], list[Event]], shares: dict[str, int], tmp_path: Path
+) -> None:
+    """What a collective is made of counts as the collective, with its copies, where a lane shows that whole;
+    without one what reduces is communication.
+    """
+    trace = open_events(tmp_path, make())
+    known = producer_of(trace.indexes[0])
+    assert known is not None and known.name == "CANN (msprof)"
+    work = work_of(Scope(trace))
+    ms = {
+        name: int(work.dur[work.is_type(name)].sum()) // 10**6
+        for name in ("compute", "communication", "memory")
+    }
+    assert {name: value for name, value in ms.items() if value} == shares
+
+
+def test_an_exported_step_trace_has_steps(tmp_path: Path) -> None:
+    """Iterations in a file of their own are the steps, and a sentence says what takes most in them."""
+    events = [*_processes({5: "Step Trace"}), *_threads(5, {5: "Model ID:2"})]
+    for at in range(6):
+        parts = (
+            ("Iteration", 0, 20 if at else 60),
+            ("FP_BP Time", 0, 5),
+            ("Iteration Refresh", 5, 15 if at else 55),
+        )
+        for name, start, length in parts:
+            cat = f"{name} Time" if name == "Iteration" else name
+            begin = (60 * at + start) * MS
+            events.append({**_slice(f"{name} {at + 1}", begin, length * MS, 5, 5), "cat": cat})
+    trace = open_events(tmp_path, events)
+    steps = find_steps(trace, 0)
+    assert steps is not None and len(steps) == 6
+    texts = [one.text for one in findings(Scope(trace)).findings]
+    assert any(text.startswith("The first step takes 60 ms") for text in texts)
+    assert any(text.startswith("Iteration Refresh # takes most time of its own") for text in texts)
+
+
+def clang() -> list[Event]:
+    """A compilation of 100 ms of which 60 go into headers, and its sums, each on a thread of its own."""
+    times = {"ExecuteCompiler": (0, 100), "Frontend": (0, 80), "Source": (10, 60), "Backend": (80, 20)}
+    events = [*_processes({7: "clang-17"}), *_threads(7, {7: "clang"})]
+    events += [_slice(name, start * MS, length * MS, 7, 7) for name, (start, length) in times.items()]
+    sums = enumerate(times.items(), 8)
+    return events + [
+        _slice(f"Total {name}", 0, length * MS, 7, tid, count=1) for tid, (name, (_, length)) in sums
+    ]
+
+
+def bazel() -> list[Event]:
+    """A build of 100 ms: the main thread waits for one that runs actions, of which the longest is on the
+    critical path, which Bazel draws again.
+    """
+    names = {0: "Critical Path", 1: "Main Thread", 2: "evaluator 0"}
+    slices = [
+        _slice("Parallel Evaluator evaluation", 0, 100 * MS, 1, 1),
+        _slice("action 'Linking app'", 0, 70 * MS, 1, 0),
+        _slice("subprocess.run", 0, 70 * MS, 1, 2),
+        _slice("check cache hit", 70 * MS, 5 * MS, 1, 2),
+    ]
+    return [*_threads(1, names), *({**one, "cat": "general information"} for one in slices)]
+
+
+@pytest.mark.parametrize(
+    ("make", "producer", "text"),
+    [
+        (
+            clang,
+            "clang (-ftime-trace)",
+            "Source takes most time of its own, 60 ms in 1 slice of clang, 60.0 % of",
+        ),
+        (bazel, "Bazel", "; waits aside subprocess.run with 70 ms, 40.0 %"),
+    ],
+)
+def test_sums_and_repetitions_of_builds(
+    make: Callable[[], list[Event]], producer: str, text: str, tmp_path: Path
+) -> None:
+    """Sums of clang and Bazel's critical path count nowhere, and who only waits is said to."""
+    trace = open_events(tmp_path, make())
+    known = producer_of(trace.indexes[0])
+    assert known is not None and known.name == producer
+    (said,) = [one.text for one in findings(Scope(trace)).findings if one.rule == "widest"]
+    assert text in said
+
+
+@pytest.mark.parametrize(
+    "process", ["/job:localhost/replica:0/task:0/cpu:0 Compute", "/device:GPU:0/stream:7 Compute"]
+)
+def test_timelines_of_tensorflow(process: str, tmp_path: Path) -> None:
+    """A timeline of TensorFlow is one on a CPU, too, and is not XLA's where its devices are called alike."""
+    others = {
+        2: "/job:localhost/replica:0/task:0/device:CPU:0 Compute",
+        3: process.replace("Compute", "Tensors"),
+    }
+    events = [*_processes({1: process, **others}), _slice("MatMul", 0, 5, 2, 0), _slice("Conv2D", 9, 5, 1, 0)]
+    known = producer_of(open_events(tmp_path, events).indexes[0])
+    assert known is not None and known.name == "TensorFlow (timeline)"

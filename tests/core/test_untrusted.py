@@ -51,6 +51,13 @@ STARTING = {
     StartedWork.FILL: "cudaMemsetAsync cuMemsetD8Async cuMemsetD32Async_v2 hipMemsetD8 urEnqueueUSMFill "
     "zeCommandListAppendMemoryFill",
 }
+STARTING_IN_WORDS = {
+    "runFunction": StartedWork.KERNEL,
+    "runFunction - job_prep_and_submit_for_execution": StartedWork.KERNEL,
+    "enqueueCommand memcpyHtoDAsync": StartedWork.COPY,
+    "enqueueCommand waitOnEvent": None,
+}
+"""The names of calls that are no verb behind a vendor's prefix, and what they start."""
 STARTING_NONE = (
     "cudaStreamWaitEvent cudaStreamSynchronize cudaDeviceSynchronize cudaEventRecord hipEventRecordWithFlags "
     "cudaLaunchHostFunc cuLaunchHostFunc cudaMalloc cudaFree cudaGraphInstantiate cudaGraphAddMemcpyNode "
@@ -66,6 +73,7 @@ def test_the_table_of_calls_that_start_work() -> None:
     for kind, names in STARTING.items():
         assert {name: started_work(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
     assert [name for name in STARTING_NONE.split() if started_work(name) is not None] == []
+    assert {name: started_work(name) for name in STARTING_IN_WORDS} == STARTING_IN_WORDS
 
 
 Work = tuple[int, float, float]  # correlation id, start and length of a kernel, µs

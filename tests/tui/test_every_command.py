@@ -55,7 +55,7 @@ VALUES = {
 }
 """Values of options that name none themselves."""
 VALUES_OF = {
-    "ops": {"--group-by": ("shape", "stack:2", "module")},
+    "ops": {"--group-by": ("shape", "stack:2", "module", "provider")},
     "kernels": {"--group-by": ("arg:stream",)},
 }
 FURTHER = {

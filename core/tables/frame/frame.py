@@ -19,6 +19,7 @@ from ...base.arrays import I64, AnyArray, Intervals, merge
 from ...base.pattern import Pattern
 from ...index.store import Index
 from ...query.groups import Groups, Labels, concatenated, dense, groups_alike
+from ...query.lookup import op_names
 from ...trace.step_spans import StepSpans, step_spans
 from .kinds import KERNEL_TYPES, kind_table
 from .scope import Scope
@@ -225,14 +226,20 @@ class Frame:
 
         return TextColumn(self.from_parts(codes, by), texts)
 
-    def names_of(self, key: str, label: Callable[[str], str] = str) -> TextColumn:
-        """Return the names of the slices at positions that a column holds; "" for a negative one."""
+    def names_of(self, key: str, label: Callable[[str], str] = str, *, by_type: bool = False) -> TextColumn:
+        """Return the names of the slices at positions that a column holds, `by_type` those of operators; ""
+        for a negative one.
+        """
         of_owners = key in self.makers.of_owners
         index_of = attrgetter("owner_index" if of_owners else "index")
         by = "owner_row" if of_owners else "source"
-        words = self.names_at(
-            lambda part: index_of(part).column("slices.name")[getattr(part, key)], label, index_of, by
-        )
+
+        def numbers_of(part: Frame) -> AnyArray:
+            positions = getattr(part, key)
+            names = index_of(part).column("slices.name")[positions]
+            return op_names(index_of(part), np.maximum(positions, 0), names) if by_type else names
+
+        words = self.names_at(numbers_of, label, index_of, by)
         return TextColumn(np.where(getattr(self, key) < 0, len(words.texts), words.codes), [*words.texts, ""])
 
     def named(self, pattern: re.Pattern[str] | Pattern, label: Callable[[str], str] = str) -> AnyArray:

@@ -194,11 +194,29 @@ def launching(work: Frame, key: str) -> TextColumn:
     whether its launch is known.
     """
     at = getattr(work, f"{key}_at")
-    words = work.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
+    words = work.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE), by_type=key == "op")
     outside, unknown, unjoined = range(len(words.texts), len(words.texts) + 3)
     nobody = np.where(work.launched >= 0, np.where(work.is_unjoined, unjoined, outside), unknown)
     codes = np.where(at >= 0, words.codes, nobody)
-    return TextColumn(codes, [*words.texts, OUTSIDE_ANY.format(key), NOT_IN_FILE, UNJOINED])
+    texts = [*words.texts, OUTSIDE_ANY.format(key), NOT_IN_FILE, UNJOINED]
+    if key != "op":
+        return TextColumn(codes, texts)
+    own = work.names_at(_own_type)  # some writers say it in the work itself
+    return TextColumn(
+        np.where((at < 0) & _has_type(work), own.codes + len(texts), codes), [*texts, *own.texts]
+    )
+
+
+def _own_type(part: Frame) -> AnyArray:
+    """Return the number of the text that says for which type of operator each row is done, 0 for none."""
+    return promoted_of(part.index, "op_type", part.position)
+
+
+def _has_type(work: Frame) -> AnyArray:
+    """Return which rows say for which type of operator they are done."""
+    return np.asarray(
+        work.from_parts(lambda part: promoted_of(part.index, "op_type", part.position, -1) >= 0), np.bool_
+    )
 
 
 def capture_notes(work: Frame) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from ...index.flex import flex_work, is_flex, preparations, round_trips
 from ...index.format import NONE
 from ...index.store import Index
 from ...query.groups import Groups, concatenated, dense
-from ...query.lookup import nearest_around, rows_at
+from ...query.lookup import nearest_around, op_names, rows_at
 from ...trace.cycle_stamps import preparing_slices
 from ..frame.scope import Scope, Slices
 from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
@@ -214,7 +214,8 @@ def host_of(scope: Scope) -> HostSlices:
         if len(frames):
             keep[frames] = _are_kept(index, chunk.names[frames], known)
         if keep.any():
-            columns = (chunk.positions, chunk.starts, chunk.ends, chunk.names, chunk.categories)
+            names = op_names(index, chunk.positions, chunk.names)
+            columns = (chunk.positions, chunk.starts, chunk.ends, names, chunk.categories)
             more, rows = (chunk.self_times, kind, chunk.lanes), np.flatnonzero(keep)
             parts.append(tuple(column[rows] for column in (*columns, *more)))
     gathered = [concatenated(part) for part in zip(*parts)] or [np.empty(0, np.int64)] * 8

@@ -18,7 +18,7 @@ from ...base.kineto import ANNOTATIONS, GROUPS, OPS
 from ...base.kineto import RUNTIME as RUNTIME_CALLS
 from ...index.format import NONE, LaneRole, SliceFlag
 from ...index.store import Index
-from ...query.lookup import category_mask, lanes_of, promoted_of
+from ...query.lookup import category_mask, lanes_of, op_names, promoted_of
 from ..frame.scope import Scope
 
 I32: TypeAlias = npt.NDArray[np.int32]
@@ -152,7 +152,7 @@ def op_events(scope: Scope, source: int, no_frames: bool = False) -> OpEvents:
         positions = positions[~np.isin(positions, unclosed)]
     start: I64 = index.column("slices.start")[positions].astype(np.int64)
     end: I64 = start + index.duration(positions)
-    key, names = name_keys(index, index.column("slices.name")[positions])
+    key, names = name_keys(index, op_names(index, positions, index.column("slices.name")[positions]))
     lane = lanes_of(index, positions).astype(np.int32)
     kind = kinds[index.column("slices.category")[positions]]
     bare = OpEvents(index, positions, start, end, kind, key, names, np.full(len(key), -1, np.int32), lane)

@@ -256,7 +256,7 @@ AUTOGRAD_FRAMES = (("autograd/__init__", ("backward", "_make_grads")), ("torch/t
 class Grouping(NamedTuple):
     """What rows are grouped by besides the name; `depth` is the number of frames of a stack."""
 
-    by: str = ""  # "", "shape", "stack", "module"
+    by: str = ""  # "", "shape", "stack", "module", "provider"
     depth: int = 0
     no_frames: bool = False  # without Python frames, as rows and in self times
 
@@ -266,6 +266,7 @@ class Grouping(NamedTuple):
             "shape": ("input_shapes", "Input Shapes"),
             "stack": ("stack", "Source Location"),
             "module": ("module", "Module"),
+            "provider": ("provider", "Provider"),
         }[self.by]
 
 
@@ -273,13 +274,13 @@ NO_GROUPING = Grouping()
 
 
 def parse_grouping(text: str) -> Grouping:
-    """Return the grouping that "shape", "stack:5" or "module" means; UsageError for others."""
+    """Return the grouping that "shape", "stack:5", "module" or "provider" means; UsageError for others."""
     by, _, depth = text.partition(":")
-    if text in ("shape", "module"):
+    if text in ("shape", "module", "provider"):
         return Grouping(text)
     if by == "stack" and depth.isdecimal() and whole_number(depth) > 0:
         return Grouping(by, whole_number(depth))
-    raise UsageError(f"ops are grouped by shape, stack:N (N frames) or module, not by {text!r}")
+    raise UsageError(f"ops are grouped by shape, stack:N (N frames), module or provider, not by {text!r}")
 
 
 def grouped(events: OpEvents, by: Grouping) -> tuple[I64, list[str]]:
@@ -288,7 +289,14 @@ def grouped(events: OpEvents, by: Grouping) -> tuple[I64, list[str]]:
         return _by_shape(events)
     if by.by == "stack":
         return _by_stack(events, by.depth)
-    return _by_module(events)
+    return _by_provider(events) if by.by == "provider" else _by_module(events)
+
+
+def _by_provider(events: OpEvents) -> tuple[I64, list[str]]:
+    """Return the groups by what runs the operators of a model: ONNX Runtime's execution providers."""
+    providers = promoted_of(events.index, "provider", events.positions, -1)
+    numbers, group = np.unique(np.append(providers, -1), return_inverse=True)
+    return group[:-1].astype(np.int64), [events.index.string(n) if n >= 0 else "" for n in numbers.tolist()]
 
 
 def _by_shape(events: OpEvents) -> tuple[I64, list[str]]:
