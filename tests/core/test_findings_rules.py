@@ -258,6 +258,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
             [op(0, 100), op(10, 30), kernel(0, 10)],
         ),
         "device-bound": ([kernel(0, 400), kernel(600, 400)], 0, [kernel(0, 399), kernel(600, 400)]),
+        "one-call": ([op(0, 500, "aten::mm"), kernel(0, 1000)], 0, [op(0, 499, "aten::mm"), kernel(0, 1000)]),
         "launch-gaps": (_gap(101, 590), 101, _gap(100, 590)),
         "communication": (
             [step(0, 0, 1000), kernel(0, 201, "ncclDevKernel_AllReduce"), kernel(100, 100)],
@@ -805,7 +806,16 @@ WIDEST: dict[str, tuple[list[Event], str]] = {
     ),
     "many lanes may share it": (
         [complete(0, 9, "wait", "v8", tid=at) for at in range(8)] + [complete(9, 12, "run", "v8", tid=9)],
-        "wait takes most time of its own, 72 µs in 8 slices of 8 lanes, 85.7 % of all own time",
+        "wait takes most time of its own, 72 µs in 8 slices of 8 lanes, 85.7 % of all own time; waits aside "
+        "run with 12 µs, 14.3 %",
+    ),
+    "names that numbers alone tell apart are one": (
+        [op(10 * at, 8, f"Reduce_{at}_0", "x") for at in range(3)] + [op(40, 20, "MatMul", "x")],
+        "Reduce_#_# takes most time of its own, 24 µs in 3 slices of thread 1, 54.5 % of all own time",
+    ),
+    "numbers within words stay": (
+        [op(0, 8, "Conv2D", "x"), op(10, 8, "Conv3D", "x"), op(20, 9, "conv_1x1", "x")],
+        "conv_1x1 takes most time of its own, 9 µs in 1 slice of thread 1, 36.0 % of all own time",
     ),
     "marks of steps are no work": (
         [step(0, 0, 100), op(0, 20, "aten::mm"), op(20, 15, "aten::add"), op(35, 14, "aten::mul")],

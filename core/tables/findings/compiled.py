@@ -352,15 +352,15 @@ def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     longest = _longest_call(host, chosen, calls)
     length = int(host.ends[longest] - host.starts[longest])
-    alike = calls & (host.counts(chosen) > 0)[host.name]
-    usual = float(np.median(host.self_ns[alike])) if alike.any() else 0
+    alike = calls & ~chosen & (host.name == host.name[longest])
+    usual = float(np.median(host.self_ns[alike])) if alike.any() else 0.0
     what = "call loads kernels or libraries at its", "calls load kernels or libraries at their"
     count = int(np.count_nonzero(chosen))
     text = (
         f"{count_of(count, *what)} first use, for {about_ns(host.union(chosen).length)}, longest "
         f"{host.label(int(host.name[longest]))} with {about_ns(length)}"
     )
-    text += f" where the usual call takes {about_ns(usual)}" if usual and alike[longest] else ""
+    text += f" where the usual call takes {about_ns(usual)}" if usual else ""
     if len(runs):
         what = "collective that waits", "collectives that wait"
         text += f"; {count_of(len(runs), *what)} meanwhile last {about_ns(runs.union().length)}"
@@ -383,14 +383,24 @@ def _first_calls(facts: SourceFacts, calls: Bools, limits: Limits) -> Bools:
     length = np.where(host.kinds == RUNTIME, host.ends - host.starts, host.self_ns)[rows]
     own = np.minimum(length, facts.held_up.covered(host.starts[rows], host.ends[rows]))
     names = Groups(host.name[rows], len(host.texts))
-    median = np.where(names.counts > 1, names.quantiles(own, 0.5)[0], 0)
+    # Before its first kernel a program makes contexts and handles of libraries, which takes several calls.
+    is_early = host.ends[rows] <= _first_kernel_start(facts)
+    median, later = np.zeros(names.size), Groups(names.codes[~is_early], names.size)
+    if len(later.codes):
+        median = np.where(later.counts > 1, later.quantiles(own[~is_early], 0.5)[0], 0)
     chosen = own >= limits["times"] * np.maximum(median[names.codes], MIN_NS)
-    is_first = _is_first(facts, calls)[rows]
+    is_first = _is_first(facts, calls)[rows] | is_early
     chosen &= is_first & ~_comes_again(host.starts[rows], own, is_first)
-    few = names.counts_where(chosen) <= np.maximum(limits["few_share"] * names.counts, 1)
+    few = names.counts_where(chosen & ~is_early) <= np.maximum(limits["few_share"] * names.counts, 1)
     most = names.sums(np.where(chosen, own, 0)) >= limits["share"] * names.sums(own)
     counts = names.counts + (host.counts(host.matching(ALLOCATES)) > 0)
     return host.narrow(calls, chosen & (few & most & (counts > 1))[names.codes])
+
+
+def _first_kernel_start(facts: SourceFacts) -> int:
+    """Return when the first kernel of the whole trace begins."""
+    work = facts.work[~facts.work.is_type("memory", "sync")]
+    return int(work.start.min(initial=facts.span[1]))
 
 
 def _comes_again(starts: I64, own: I64, is_first: AnyArray) -> AnyArray:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from ...base.kineto import NOTED_COLLECTIVES
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ..device.gap import busiest_in
 from ..device.states import BUSY
-from ..frame.frame import Frame
 from ..frame.kinds import KernelType
 from ..host.op_events import OP, RUNTIME
 from ..peers.skew import Skew
@@ -24,6 +22,7 @@ from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome, brief
 from .kernels import kernels_alike
+from .limiting_work import limiting_work
 from .rule import GUIDE, HTA, TENSORBOARD, Rule, effects_of
 
 LIMITS: Mapping[KernelType, str] = {
@@ -36,8 +35,6 @@ WORDS = {"memory": "copies"}
 COLLECTIVE = re.compile("^(" + "|".join(NOTED_COLLECTIVES) + "|c10d::)")
 OF_DEVICES = re.compile(r"^[nrh]ccl:")
 """Annotations of collectives that devices do."""
-FIRST_SHARE = 0.1
-"""A kernel with a smaller share of the time is not named beside what limits the program."""
 EVIDENCE = 3
 """Collectives that are named as evidence."""
 
@@ -204,14 +201,15 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     short = f"Host {about_ns(host.length)}, device {about_ns(busy)}"
     own = issuing & (facts.host.kinds == OP)
     if own.any():
-        most = facts.host.label(int(np.argmax(facts.host.sums(own, facts.host.self_ns))))
+        most = facts.host.label(int(np.argmax(facts.host.sums(own, facts.own_ns))))
         short += f", most in {brief(most, 20)}"
     return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed, short=short)
 
 
 def _host_working(facts: SourceFacts) -> Intervals:
     """Return the time in which some thread runs an operator or call that neither waits for the device nor for
-    a copy, and that the profiler does not hold up: a launch waits for the profiler's buffer.
+    a copy, and that the profiler does not hold up: a launch waits for the profiler's buffer, an operator for
+    what the profiler does within it.
     """
     host = facts.host
     calls = facts.active & (host.kinds == RUNTIME)
@@ -219,7 +217,10 @@ def _host_working(facts: SourceFacts) -> Intervals:
     last = np.searchsorted(ends, host.ends[calls], "right")
     held = host.narrow(calls, last > np.searchsorted(ends, host.starts[calls], "right"))
     busy = host.time_of_threads(facts.active, facts.waits | facts.transfers | held)
-    return busy.union(host.union(held).without(facts.profiling))
+    working = busy.union(host.union(held).without(facts.profiling))
+    for lane, (time, _) in facts.profiled.items():
+        working = working.without(time.without(host.union(facts.active & (host.lanes != lane))))
+    return working
 
 
 @Rule(
@@ -336,55 +337,15 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{device} busy in {format_share(part)} of {about_ns(facts.span_ns)}, mostly with "
         f"{WORDS.get(kind, kind)}: {LIMITS[kind]}"
     )
-    first = _first_kernel(facts, facts.work[facts.work.device_row == row], kind)
-    longest = () if first is None else (first.longest,)
-    text += "" if first is None else first.text
+    most = limiting_work(facts, facts.work[facts.work.device_row == row], kind)
+    longest = () if most is None else (most.longest,)
+    text += "" if most is None else most.text
     short = f"{busiest.device.title} is busy in {format_share(part)}"
-    short += "" if first is None else f", {format_share(first.share)} {brief(first.name, 24)}"
+    short += "" if most is None else f", {most.short}"
     evidence = (*longest, *facts.longest_windows("longest stretch of work", busy))
     positions = distinct(facts.work.position[facts.work.device_row == row])
-    return Observation(text, evidence, busy, work=positions, short=short)
-
-
-class FirstKernel(NamedTuple):
-    """The kernel that takes most of a device's time, and what is said of it."""
-
-    name: str
-    share: float  # of the time of all
-    text: str
-    longest: Evidence
-
-
-def _first_kernel(facts: SourceFacts, work: Frame, kind: KernelType) -> FirstKernel | None:
-    """Return the kernel of a kind that takes most of a device's time, None where none takes a tenth: what
-    computes is not to blame for what waits for other ranks, nor the other way round.
-    """
-    work = work[work.is_type("compute", "communication")]
-    whole, work = sum_of(work.dur), work[work.is_type(kind)]
-    if not len(work):
-        return None
-    alike, names = kernels_alike(work)
-    total = alike.sums(work.dur)
-    top = int(np.argmax(total))
-    part = share(int(total[top]), whole)
-    if part < FIRST_SHARE:
-        return None
-    name, runs = names[top], work[alike.codes == top]
-    text = f"; {format_share(part)} of it in {name}{_of_peak(facts, runs)}"
-    return FirstKernel(name, part, text, facts.on_device(f"its longest run: {name}", runs.top("dur", 1)))
-
-
-def _of_peak(facts: SourceFacts, runs: Frame) -> str:
-    """Return which share of the device's peak some runs reach, where that is known of most of their time."""
-    calls = facts.modelled
-    if not len(calls.keys):
-        return ""
-    own = np.isin(calls.work.position, runs.position) & (calls.call >= 0)
-    ns, shares = calls.work.dur[own], calls.peak_shares[calls.key[calls.call[own]]]
-    known = np.isfinite(shares)
-    if 2 * sum_of(ns[known]) < sum_of(runs.dur):
-        return ""
-    return f", at {format_share(float(np.average(shares[known], weights=ns[known])))} of the peak"
+    helps = "" if most is None else most.helps
+    return Observation(text, evidence, busy, work=positions, helps=helps, short=short)
 
 
 @Rule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -172,6 +173,53 @@ class SourceFacts:
     def profiling(self) -> Intervals:
         """The time in which the profiler itself was at work."""
         return self.host.union(self.profiler)
+
+    @cached_property
+    def profiled(self) -> Mapping[int, tuple[Intervals, I64]]:
+        """The time in which the profiler was at work on a lane of its own within an operator or call, by the
+        lane of the latter: (the time, the row of the innermost slice that holds each stretch whole). What it
+        did it did there, and held it up; where several threads are at work, those that launch device work.
+        """
+        host = self.host
+        lanes = distinct(host.lanes[self.active])
+        time = host.union(self.profiler & ~np.isin(host.lanes, lanes))
+        if not len(time):
+            return {}
+        holders = {lane: self._holding(lane, time) for lane in lanes.tolist()}
+        launching = set(distinct(host.lanes[np.isin(host.positions, self.work.launch)]).tolist())
+        known = np.zeros(len(time), np.bool_)
+        for lane in launching & holders.keys():
+            known |= holders[lane] >= 0
+        within = {
+            lane: (rows >= 0) & (~known if lane not in launching else True) for lane, rows in holders.items()
+        }
+        return {
+            lane: (Intervals(time.starts[which], time.ends[which]), holders[lane][which])
+            for lane, which in within.items()
+            if which.any()
+        }
+
+    def _holding(self, lane: int, time: Intervals) -> I64:
+        """Return the row of the innermost operator or call of a lane around each stretch of time, -1 for
+        none.
+        """
+        host = self.host
+        rows = np.flatnonzero(self.active & (host.lanes == lane))
+        rows = rows[np.lexsort((-host.ends[rows], host.starts[rows]))]
+        at = np.searchsorted(host.starts[rows], time.starts, "right") - 1
+        row = np.where(at >= 0, rows[np.maximum(at, 0)], -1)
+        is_active, ends = np.append(self.active, True), np.append(host.ends, np.iinfo(np.int64).max)
+        while (too_small := ~is_active[row] | (ends[row] < time.ends)).any():
+            row[too_small] = host.parents[row[too_small]]
+        return np.asarray(row, np.int64)
+
+    @cached_property
+    def own_ns(self) -> I64:
+        """The self time of each of the host's slices, ns, without that of the profiler within it."""
+        own = self.host.self_ns.copy()
+        for time, rows in self.profiled.values():
+            np.subtract.at(own, rows, time.ends - time.starts)
+        return np.maximum(own, 0)
 
     @cached_property
     def transfers(self) -> Bools:

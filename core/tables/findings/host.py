@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge, sum_of
+from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, distinct, merge, sum_of
 from ...base.kineto import BLOCKING_COPIES, GROUPS, STEP, WAITS
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE, LaneKind, LaneRole, SliceFlag
-from ...query.groups import groups_alike
+from ...index.producers import producer_of
+from ...index.store import Index
+from ...query.groups import Groups, dense
+from ...query.lookup import op_names
 from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
 from ..host.host_columns import LOADER, READ_OPS
@@ -20,11 +26,20 @@ from .device import COLLECTIVE
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome, brief
 from .meanwhile import ENQUEUEING
+from .one_call import only_call
 from .rule import GUIDE, TENSORBOARD, Rule, effects_of
 
+NUMBER = re.compile(r"#?(?<![A-Za-z0-9])\d+(?![A-Za-z0-9])|(?<=-op)\d+$")
+"""Numbers in names that count what is alike: "Reduce_1_0", "Worker #6", MindSpore's "MatMul-op19"."""
+MAX_NUMBERED = 20_000
+"""Of more names numbers are left as they are: looking at each takes a µs."""
+WAITING = re.compile(r"(?<![a-z])(wait(ing)?|sleep(ing)?|idle)(?![a-z])|Wait(ing)?(?![a-z])|Idle(?![a-z])")
+"""Names that say that somebody waits."""
 VALUE_NS = 20_000
 """An operator during which copies take no longer (ns) reads a value, and moves no data."""
 IDLE_HOST = NotJudged("no operators or calls but waits run on the host in the time that is looked at")
+PROFILED_SHARE = 0.05
+"""From this share of a name's own time on it is told what the profiler takes within it."""
 
 
 @Rule(
@@ -43,17 +58,17 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     working = _working(facts)
     if not working.any():
         return facts.no_host if not len(host) else IDLE_HOST
-    whole = sum_of(host.self_ns[working])
+    whole = sum_of(facts.own_ns[working])
     working &= ~(facts.transfers | host.matching(COLLECTIVE, OP))
-    total = host.sums(working, host.self_ns)
+    total = host.sums(working, facts.own_ns)
     top = int(np.argmax(total))
     part = share(int(total[top]), whole)
     second = int(np.delete(total, top).max(initial=0))
     own = working & (host.name == top)
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
-    claim = host.own_time(own)
-    if _is_hidden(facts, claim, limits):
+    claim = host.own_time(own).without(_profiled_in(facts, own))
+    if _is_hidden(facts, claim, limits) or only_call(facts) is not None:
         return None
     name, count = host.label(top), int(np.count_nonzero(own))
     text = (
@@ -61,10 +76,22 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{count_of(count, 'call')}"
     )
     text += ", with what only a first call costs" if count == 1 else ""
-    longest = host.most(own, host.self_ns)
+    profiled = _profiled_in(facts, own).length
+    if profiled >= PROFILED_SHARE * total[top]:
+        text += f"; the profiler takes {about_ns(profiled)} more within it"
+    longest = host.most(own, facts.own_ns)
     evidence = (facts.on_host(f"its longest call: {name}", longest),)
     short = f"{brief(name)}: {about_ns(int(total[top]))}, {format_share(part)} of the host"
     return Observation(text, evidence, claim, min(int(total[top]), claim.length), short=short)
+
+
+def _profiled_in(facts: SourceFacts, own: Bools) -> Intervals:
+    """Return the profiler's time within some slices of the host."""
+    time = EMPTY
+    for spans, rows in facts.profiled.values():
+        inside = own[rows]
+        time = time.union(Intervals(spans.starts[inside], spans.ends[inside]))
+    return time
 
 
 def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
@@ -320,7 +347,7 @@ def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
 def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     if facts.work.dur.any() or facts.untrusted_periods:  # those of devices that are not here are lost
         return None
-    if isinstance(host_hotspot.outcome(facts), Observation):
+    if isinstance(host_hotspot.outcome(facts), Observation) or only_call(facts) is not None:
         return None
     chunks = [
         (one.positions, one.names, one.lanes, one.categories, one.self_times) for one in facts.scope.chunks()
@@ -328,30 +355,63 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     if not chunks:
         return None
     positions, names, lanes, categories, own_ns = (np.concatenate(column) for column in zip(*chunks))
+    names = op_names(facts.index, positions, names)
     counts = _of_program(facts, own_ns, positions, lanes, categories)
     own_ns = np.where(counts, own_ns, 0)
     whole = sum_of(own_ns)
     if not whole:
         return None
     counts &= ~np.isin(names, _marks(facts, names))
-    groups = groups_alike((names,), len(names))
-    total = groups.sums(np.where(counts, own_ns, 0))
-    top = np.flatnonzero((groups.codes == int(np.argmax(total))) & counts)
+    index = facts.index
+    codes, texts = _unnumbered(index, names)
+    total = Groups(codes, len(texts)).sums(np.where(counts, own_ns, 0))
+    widest_name = int(np.argmax(total))
+    top = np.flatnonzero((codes == widest_name) & counts)
     ns = sum_of(own_ns[top])
     if share(ns, whole) < limits["share"]:
         return None
     longest, of_lanes = top[np.argmax(own_ns[top])], distinct(lanes[top])
-    index, lane = facts.index, facts.scope.trace.lanes[int(lanes[longest])]
+    lane = facts.scope.trace.lanes[int(lanes[longest])]
     where = lane.title if len(of_lanes) == 1 else count_of(len(of_lanes), "lane")
-    name = short_name(safe(index.string(int(names[longest]))))
+    name = short_name(safe(texts[widest_name]))
     part = format_share(share(ns, whole))
     slices = count_of(len(top), "slice")
     text = f"{name} takes most time of its own, {about_ns(ns)} in {slices} of {where}, {part} of all own time"
+    short = f"{brief(name)}: {about_ns(ns)}, {part} of own time"
+    if _is_wait(index, texts[widest_name]):
+        is_work = [ns > 0 and not _is_wait(index, one) for one, ns in zip(texts, total.tolist())]
+        second = int(np.argmax(np.where(is_work, total, 0)))
+        if is_work[second]:
+            working, ns = short_name(safe(texts[second])), int(total[second])
+            part = format_share(share(ns, whole))
+            text += f"; waits aside {working} with {about_ns(ns)}, {part}"
+            short = f"Waits aside {brief(working)}: {about_ns(ns)}, {part}"
     evidence = (facts.slice(f"the longest: {name}", int(positions[longest])),)
     starts = facts.scope.starts(facts.source, positions[top])
     claim = merge(starts, starts + index.duration(positions[top]))
-    short = f"{brief(name)}: {about_ns(ns)}, {part} of own time"
     return Observation(text, evidence, claim, short=short)
+
+
+def _unnumbered(index: Index, names: AnyArray) -> tuple[I64, list[str]]:
+    """Return the code of each slice's name, and what these are called: names that numbers alone tell apart
+    ("Reduce_1_0", "MatMul-op19") are one, with # in place of the numbers.
+    """
+    codes, numbers = dense(names)
+    raw = index.strings(numbers)
+    if len(raw) > MAX_NUMBERED:
+        return codes, raw
+    forms = [NUMBER.sub("#", text) for text in raw]
+    counts = Counter(forms)
+    numbered: dict[str, int] = {}
+    called = [form if counts[form] > 1 else text for form, text in zip(forms, raw)]
+    of = np.array([numbered.setdefault(text, len(numbered)) for text in called], np.int64)
+    return of[codes], list(numbered)
+
+
+def _is_wait(index: Index, name: str) -> bool:
+    """Tell whether slices of a name wait, as the file's producer or the name itself says."""
+    producer = producer_of(index)
+    return WAITING.search(name) is not None or (producer is not None and bool(producer.waits.search(name)))
 
 
 def _marks(facts: SourceFacts, names: AnyArray) -> AnyArray:
@@ -365,18 +425,19 @@ def _marks(facts: SourceFacts, names: AnyArray) -> AnyArray:
 def _of_program(
     facts: SourceFacts, own_ns: I64, positions: AnyArray, lanes: AnyArray, categories: AnyArray
 ) -> Bools:
-    """Return which slices are work of the program: not the profiler's, not what only repeats others or was
-    never ended, and not what may stand for waiting while there is anything else.
+    """Return which slices are work of the program: not the profiler's, not what was never ended, and not what
+    only repeats others or may stand for waiting while there is anything else.
     """
     trace, index = facts.scope.trace, facts.index
-    nowhere = LaneRole.PROFILER, LaneRole.DERIVED
-    counts: Bools = ~np.isin(lanes, [lane.index for lane in trace.lanes if lane.role in nowhere])
+    profilers = [lane.index for lane in trace.lanes if lane.role is LaneRole.PROFILER]
+    counts: Bools = ~np.isin(lanes, profilers)
     counts &= ~np.isin(positions, trace.on_other_clock(facts.source))
     unclosed = index.column("flags.value") & SliceFlag.UNCLOSED > 0  # they last as long as their lane
     counts &= ~np.isin(positions, index.column("flags.position")[unclosed])
     python = np.array([name in GROUPS["python"] for name in index.categories], np.bool_)[categories]
     asynchronous = np.isin(lanes, [lane.index for lane in trace.lanes if lane.kind is LaneKind.ASYNC])
-    for aside in (asynchronous, python):
+    derived = np.isin(lanes, [lane.index for lane in trace.lanes if lane.role is LaneRole.DERIVED])
+    for aside in (derived, asynchronous, python):
         if own_ns[counts & ~aside].any():
             counts &= ~aside
     return counts

@@ -24,7 +24,7 @@ from .finding import Baseline, Finding, Findings, NotJudged, Observation
 from .rule import Rule
 
 FILES: Final = (
-    *("device", "efficiency", "gaps", "kernels", "memory", "host"),
+    *("device", "efficiency", "gaps", "kernels", "memory", "one_call", "host"),
     *("steps", "compiled", "clocks", "aiu"),
 )
 """The files with rules, in the order in which the rules are listed."""

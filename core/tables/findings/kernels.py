@@ -31,6 +31,12 @@ SORT_JUMP, SORT_WIDTH, SORT_RUNS, SORT_SHARE = 1.15, 1.25, 3, 0.15
 and are at least so many and such a share of all."""
 SLOWER_RUNS = 4
 """A kernel with fewer runs does not tell whether it became slower."""
+BLOCKING_SHARE = 0.9
+"""Where so many launch calls end when their work is done, they wait for it."""
+BLOCKING_HELPS = (
+    "Launch without waiting, so that the host prepares the next work meanwhile: unset CUDA_LAUNCH_BLOCKING "
+    "(or what does so on this device), submit asynchronously; larger pieces of work, graphs."
+)
 
 
 def kernels_alike(work: Frame) -> tuple[FrameGroups, list[str]]:
@@ -308,15 +314,22 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     if few or claim.length < limits["time_share"] * facts.span_ns:
         return None
     launch = int(slow_calls.top("call_ns", 1).launch[0])
+    # A call that returns when its work is done is no launch that is slow: the host waits in it.
+    last = of_call.most(work.end)[of_call.codes[of_call.first()]][free]
+    blocking = int(np.count_nonzero(last <= calls[free].call_end))
+    is_blocking = blocking >= BLOCKING_SHARE * of_all
+    what = "last until what they launch is done" if is_blocking else "take longer than what they launch"
+    number, those = (blocking, calls[free]) if is_blocking else (len(slow_calls), slow_calls)
     text = (
-        f"{len(slow_calls):,} of {of_all:,} launch calls take longer than what they launch, "
-        f"{about_ns(sum_of(slow_calls.call_ns))} for {about_ns(sum_of(slow_calls.work_ns))} of work; "
-        f"{facts.device_title} sits idle for {about_ns(claim.length)} of that"
+        f"{number:,} of {of_all:,} launch calls {what}, {about_ns(sum_of(those.call_ns))} for "
+        f"{about_ns(sum_of(those.work_ns))} of work; {facts.device_title} sits idle for "
+        f"{about_ns(claim.length)} of that"
     )
     evidence = (facts.slice(f"the longest such call: {facts.name(launch)}", launch),)
     reach = facts.reach_of(claim, limits["cause_share"])
-    short = f"{len(slow_calls):,} launches outlast their work: {about_ns(claim.length)} idle"
-    return Observation(text, evidence, claim, reach=reach, short=short)
+    short = f"{number:,} launches outlast their work: {about_ns(claim.length)} idle"
+    helps = BLOCKING_HELPS if is_blocking else ""
+    return Observation(text, evidence, claim, reach=reach, helps=helps, short=short)
 
 
 @Rule(
