@@ -85,8 +85,15 @@ def _sign(
     steps: bool = False,
     collectives: bool = False,
 ) -> LaneSign:
-    names = (re.compile(one, re.IGNORECASE) if one else None for one in (slices, holding))
-    return LaneSign(re.compile(process), re.compile(lane), role, *names, steps, collectives)
+    return LaneSign(
+        re.compile(process),
+        re.compile(lane),
+        role,
+        slices=re.compile(slices, re.IGNORECASE) if slices else None,
+        holding=re.compile(holding, re.IGNORECASE) if holding else None,
+        steps=steps,
+        collectives=collectives,
+    )
 
 
 def _is_onnx_runtime(index: Index) -> bool:
