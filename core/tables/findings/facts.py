@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, distinct, merge
+from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, add_at, distinct, merge
 from ...base.kineto import BLOCKING_COPIES, ON_THE_HOST, STEP, WAITS
 from ...base.safe_text import safe
 from ...base.short_names import short_name
@@ -218,7 +218,7 @@ class SourceFacts:
         """The self time of each of the host's slices, ns, without that of the profiler within it."""
         own = self.host.self_ns.copy()
         for time, rows in self.profiled.values():
-            np.subtract.at(own, rows, time.ends - time.starts)
+            add_at(own, rows, time.starts - time.ends)
         return np.maximum(own, 0)
 
     @cached_property

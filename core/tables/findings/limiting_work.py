@@ -158,7 +158,8 @@ def _gain_text(facts: SourceFacts, work: Frame) -> str:
     if known is None:
         return ""
     ns, shares = known
-    gain = sum(recoverable_ns(one, part) for one, part in zip(ns.tolist(), shares.tolist()))
+    gains = [recoverable_ns(one, part) for one, part in zip(ns.tolist(), shares.tolist())]
+    gain = sum_of(np.array(gains, np.int64))
     return f" (at most {about_ns(gain)} could be got back)" if gain else ", all of it at the peak"
 
 
