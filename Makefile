@@ -74,7 +74,7 @@ check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/mypy --strict -p tracelane
 	$(BIN)/mypy tests benchmarks
 	PYTHONPATH=src $(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/test_docs.py tests/test_walls.py tests/test_build_files.py
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_walls.py tests/test_build_files.py tests/test_rules.py
 
 sanitize: $(NATIVE)  ## test and fuzz the native core under ASan and UBSan, and all readers and outputs
 	@$(BIN)/python bundle/sanitize.py

@@ -47,8 +47,8 @@ def run(*arguments: str) -> str:
 def test_indexing_is_measured(tmp_path: Path) -> None:
     """A made trace is indexed, in each form and of each shape; the same JSON gives the same tables again."""
     saved = tmp_path / "bench.json"
-    asked = ("--only", "indexing", "forms", "shapes", "--size", "2e6", "--workers", "1", "--rounds", "3")
-    printed = run(*asked, "--json", str(saved))
+    options = ("--only", "indexing", "forms", "shapes", "--size", "2e6", "--workers", "1", "--rounds", "3")
+    printed = run(*options, "--json", str(saved))
     result = json.loads(saved.read_text(encoding="utf-8"))
     (facts,) = result["indexing"]
     assert abs(facts["text_bytes"] - 2e6) < 1e6

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.corpus import ROOT, in_turn
+from tests.corpus import in_turn
 from tests.tui.cli_commands import BUG, CODES
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
@@ -60,38 +59,6 @@ def test_json_and_toml_keep_the_rest() -> None:
         toml_tables(f"a = {DIGITS['5000']}")
     with pytest.raises(ValueError, match="nested too deeply"):
         json_value("[" * 100_000)
-
-
-OF_OUR_OWN = {
-    # what tracelane itself wrote, or one of its processes says
-    *("core/base/children.py", "core/base/pattern_search.py", "core/base/private.py", "core/index/build.py"),
-    *("core/index/cached.py", "core/index/store.py", "core/index/file_facts.py", "core/sql/engines.py"),
-    *("core/store/groups.py", "core/store/location.py"),
-    *("core/tables/device/efficiency.py", "core/tables/device/peaks.py", "core/tables/doctor/file_values.py"),
-    # a ValueError is foreseen right there, and costs one value
-    *("core/index/lanes.py", "core/query/views.py", "core/read/envelope.py", "core/read/perfetto_values.py"),
-    *("tui/text/summary.py", "tui/device_facts.py"),
-    *("core/tables/peers/messages.py", "core/tables/host/op_sums.py", "core/export/summary_file.py"),
-    "core/base/numbers.py",
-}
-
-
-def test_json_and_toml_of_strangers_go_through_one_module() -> None:
-    """A new `json.loads` or `tomllib.loads` is one of core/base/numbers.py, or stands in the list above."""
-    callers = set()
-    for room in ("core", "tui"):
-        for path in (ROOT / room).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    base = node.func.value
-                    if isinstance(base, ast.Name) and f"{base.id}.{node.func.attr}" in (
-                        "json.loads",
-                        "json.load",
-                        "tomllib.loads",
-                        "tomllib.load",
-                    ):
-                        callers.add(str(path.relative_to(ROOT)))
-    assert callers <= OF_OUR_OWN
 
 
 OPTIONS = (

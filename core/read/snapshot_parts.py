@@ -144,13 +144,13 @@ class Stacks:
         node = 0
         for value in reversed((frames or ())[:MAX_FRAMES]):
             frame = self.frame(value)
-            place = node << FRAME_BITS | frame
-            below = self._by_place.get(place)
+            key = node << FRAME_BITS | frame
+            below = self._by_place.get(key)
             if below is None:
                 if len(self.parents) > self.max_nodes:  # node 0 is none
                     self.shortened += 1
                     break
-                below = self._by_place[place] = len(self.parents)
+                below = self._by_place[key] = len(self.parents)
                 self.parents.append(node)
                 self.frames.append(frame)
             node = below

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.modules import files_of, tree_of
 from tracelane.core.base.arrays import (
     I64,
     MAX,
@@ -114,21 +110,6 @@ def test_groups_are_runs_of_the_order(rows: list[tuple[int, int, int]]) -> None:
 def test_distinct_values_are_in_order(values: list[int]) -> None:
     """Each value is there once, the least first."""
     assert distinct(column(values)).tolist() == sorted(set(values))
-
-
-HASHED = {f"np.{name}" for name in ("unique", "union1d", "setdiff1d", "intersect1d")}
-
-
-@pytest.mark.slow
-def test_no_set_is_made_by_hashing() -> None:
-    """Nobody asks numpy for distinct values alone, which it hashes: `distinct` sorts them, sets are masks."""
-    hashing = [
-        f"{path}:{node.lineno}"
-        for path in files_of()
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Call) and not node.keywords and ast.unparse(node.func) in HASHED
-    ]
-    assert hashing == []
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
 from weakref import ref
 
-from tests.corpus import ROOT
 from tracelane.core.base.cached_per_object import cached_per_object
-
-HELD_OPEN = ("Trace", "Index", "Scope", "Source", "TraceLanes")
-"""What has files open, or maps of files."""
 
 
 class Thing:
@@ -47,23 +41,3 @@ def test_nothing_holds_an_object_that_is_not_used() -> None:
     known = ref(thing)
     del thing
     assert known() is None
-
-
-def _cached_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Yield (file and line, function) of what caches of functools hold answers of for all callers."""
-    for path in sorted(path for room in ("core", "tui") for path in (ROOT / room).rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and any(
-                ast.unparse(one).split("(")[0].split(".")[-1] in ("cache", "lru_cache")
-                for one in node.decorator_list
-            ):
-                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
-
-
-def test_caches_hold_no_trace_and_no_index() -> None:
-    """No cache that outlasts a trace has one, or an index, scope or source, among its keys."""
-    functions = list(_cached_functions())
-    assert functions
-    for where, function in functions:
-        kinds = {ast.unparse(one.annotation) for one in function.args.args if one.annotation is not None}
-        assert not kinds & set(HELD_OPEN), f"{where}: use `cached_per_object`"

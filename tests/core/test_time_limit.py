@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ import pytest
 from tests.boundary_times import BOUNDARY_NS, WRITTEN, boundary_trace, event_text
 from tests.corpus import thinned
 from tests.events import Event, complete, index_of, write_events
-from tests.modules import tree_of
 from tests.reading import index_differences
 from tests.sambatune import write_report
 from tests.scanning import scan_text, scanners
@@ -280,27 +278,6 @@ def test_damage_of_a_new_index_is_damage(tmp_path: Path) -> None:
         again.column("slices.start")
 
 
-ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("core/tables", "core/trace", "core/logs", "core/store")
-GROUPS = ROOT / "core/query/groups.py"
-FLOATS = {
-    ("core/query/groups.py", "reduceat"),  # means and deviations
-    ("core/tables/device/memory.py", "sum"),
-    ("core/logs/series.py", "sum"),
-    ("core/logs/telemetry_tables.py", "sum"),
-    ("core/logs/correlation.py", "sum"),
-}
-"""Who adds up floats."""
-PIECES = {
-    ("core/tables/device/states.py", "at"),  # of a device's time, each moment once
-    ("core/tables/device/idle.py", "at"),  # likewise
-    ("core/tables/host/op_events.py", "at"),  # counts
-    ("core/tables/findings/judge.py", "sum"),  # a few claims, as Python integers
-    ("core/trace/step_choice.py", "sum"),  # counts
-    ("core/tables/device/untrusted.py", "sum"),  # counts
-    ("core/tables/doctor/index_order.py", "at"),  # counts, and halves of numbers
-    ("core/tables/compare/diff.py", "sum"),  # two changes, each of numbers that are not negative
-}
 RUNTIME = {"cat": "cuda_runtime"}
 BY_LIMITS = {"kernel_wait_ns", "other_ns", "host_wait_ns"}
 """Columns whose rows are chosen by a number of ns: they do not grow with the times."""
@@ -334,30 +311,6 @@ def test_sums_equal_python_s(size: int) -> None:
             add_at(added, at, np.maximum(sample, 0))
             assert min(added) >= MIN and (not (sample >= 0).all() or min(added) >= 0)
     assert sum_of(np.zeros(0, np.int64)) == sum_of([]) == 0
-
-
-def _raw_sums(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name, of = node.func.attr, node.func.value
-            if name == "sum" or (
-                name in ("at", "reduceat") and getattr(of, "attr", "") in ("add", "subtract")
-            ):
-                yield name
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "sum" and "_ns" in ast.unparse(node):
-            yield "sum"
-
-
-@pytest.mark.slow
-def test_nobody_adds_up_without_a_limit() -> None:
-    """In the rooms that add up times, `sum_of`, `added_up` and `add_at` do so; the exceptions are listed."""
-    raw = {
-        (path.relative_to(ROOT).as_posix(), name)
-        for room in ROOMS
-        for path in (GROUPS, *(ROOT / room).rglob("*.py"))
-        for name in _raw_sums(path)
-    }
-    assert raw == FLOATS | PIECES
 
 
 # -- tables -------------------------------------------------------------------------------------------------

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
-from tests.modules import files_of, tree_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace
@@ -200,48 +196,6 @@ def test_every_panel_of_an_analysis_has_a_command() -> None:
     """A panel of the registry is shown by a command of its name, without a line of the viewer's."""
     ids = {entry.id for entry in COMMANDS}
     assert not [name for name in PANELS if f"panel-{name}" not in ids]
-
-
-WORD = re.compile(r"(?:^|(?<=[\s(]))([^\s\w():,;.…]|[A-Za-z0-9]|Space|Tab|ctrl\+\w)(?=:? [a-z])")
-"""A character alone before a word, as in "z lists them"."""
-NO_KEYS = ("a", "·", "-", "–", "=", "|", "±", "→", "+", "Δ", "%", "↑", "↓", "≈", "✓")
-ALLOWED = {
-    "1 ns per cell: no closer",
-    "B without E: drawn to the end of the lane, marked",
-    "E without B: shown as instants",
-    "slices: X events with a usable time, and matched B/E pairs",
-    "A B, such as 3 4 · step numbers, range, all, mark:NAME, FROM..TO · off ends it",
-}
-
-
-def texts(tree: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the strings of a file that are no docstrings, patterns or style sheets."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DEFAULT_CSS":
-            continue
-        for child in ast.iter_child_nodes(node):
-            is_text = isinstance(child, ast.Constant) and isinstance(child.value, str)
-            if (
-                is_text
-                and not isinstance(node, ast.Expr)
-                and "\n" not in child.value
-                and "\\" not in child.value
-            ):
-                yield child
-
-
-@pytest.mark.slow
-def test_texts_name_commands() -> None:
-    """Keys in texts come from the table, as `{search}`: a literal one is wrong once it is remapped."""
-    literals = []
-    for path in files_of("tui"):
-        if path.parent.name in ("cli", "commands", "text"):
-            continue
-        for text in texts(tree_of(path)):
-            keys = [key for key in WORD.findall(text.value) if key not in NO_KEYS]
-            if keys and text.value not in ALLOWED:
-                literals.append(f"{path.name}:{text.lineno}: {keys[0]} in {text.value!r}")
-    assert not literals, "\n".join(literals)
 
 
 def test_texts_are_filled_in() -> None:

@@ -2,67 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.events import complete, flow, open_events
-from tests.modules import at, files_of, tree_of
+from tests.rules.commands import keys_named
 from tests.tui.driver import open_viewer, screen_text, wait_until
-from tracelane.tui.commands.table import COMMANDS, commands_table, key_text, keys_of, with_keys
+from tracelane.tui.commands.table import COMMANDS, commands_table, keys_of, with_keys
 from tracelane.tui.config import Config
 from tracelane.tui.panels.details import FLOWS_SHOWN
 from tracelane.tui.screens.lists import help_rows
-
-SINGLE = {key for entry in COMMANDS for key in entry.keys if len(key) == 1}
-NAMES = {key_text(key) for entry in COMMANDS for key in entry.keys} - SINGLE
-WORDS = {"a", "I"}
-"""Keys that are words of English."""
-OF_PARTS = (
-    r"^type to filter · ↑↓ choose · ",  # lists on top of the lanes
-    r"Esc closes$",  # screens on top of the lanes
-    r"^(↑ ↓|← →|↑ ↓ ← →|↑↓|↑↓←→|←→|Enter|Esc|Space|Tab)$|^PgUp, PgDn, Home and End too$",  # the arrows' part
-    r"^Enter (goes there|shows it again|searches|groups|opens it|opens|on a call of the tree .*)$",
-    r"; Enter (shows it again|goes there|opens another)$",  # the lists that these commands open
-    r"^interrupted with ctrl\+c$| must be a text such as 'z,ctrl\+z'$",  # of a shell, of the settings
-    r"^Enter: evidence, again: the next$|^; Enter: the next$|^ · Enter: $|^← → sort",  # tables
-)
-"""Texts with keys that a table, a list, a line to type in or a screen on top has of its own, or a shell: no
-command is meant, and no setting changes them.
-"""
-
-
-def _texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of the strings of a file; what an f-string puts in is a ␀ there."""
-    parts: set[int] = set()
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Expr):  # a docstring
-            parts.add(id(node.value))
-        elif isinstance(node, ast.JoinedStr) and id(node) not in parts:
-            parts |= {id(part) for part in node.values}
-            values = (part.value if isinstance(part, ast.Constant) else "␀" for part in node.values)
-            yield node.lineno, "".join(map(str, values))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
-            yield node.lineno, node.value
-
-
-def keys_named(text: str) -> list[str]:
-    """Return the keys of commands that a sentence names by letters, as `o lists them` and `as with /` do."""
-    if any(re.search(pattern, text) for pattern in OF_PARTS):
-        return []
-    start = r"(?:^|[;:·,] )"
-    arrows = re.findall(start + r"((?:[←→↑↓] ?)+) ?[a-z]+", text)
-    named = "|".join(re.escape(name) for name in sorted(NAMES) if "+" in name or name.startswith("Pg"))
-    singles = "".join(map(re.escape, sorted(SINGLE - WORDS)))
-    keys = [key for run in arrows for key in run.split()]
-    keys += re.findall(rf"(?<!\w)({named})(?!\w)", text)
-    keys += re.findall(start + r"(Enter|Esc|Tab|Home|End|Space) [a-z]+s\b", text)
-    keys += re.findall(rf"{start}([{singles}]) (?:[a-z]{{3,}}s\b|in the|and [{singles}] )", text)
-    keys += re.findall(rf"\b(?:as with|press|type) ([{singles}])(?=[ ;,.)]|$)", text)
-    return keys
 
 
 @pytest.mark.parametrize(
@@ -85,19 +35,8 @@ def keys_named(text: str) -> list[str]:
     ],
 )
 def test_keys_in_letters_are_noticed(text: str, keys: list[str]) -> None:
-    """The search below finds what names a key, and takes no other word for one."""
+    """The rule finds what names a key, and takes no other word for one."""
     assert keys_named(text) == keys
-
-
-def test_no_text_names_a_key_in_letters() -> None:
-    """No string of tui, nor of core, which the viewer shows too, names the key of a command by itself."""
-    wrong = [
-        at(path, line, f"{keys} in {text!r}")
-        for path in files_of("tui", "core")
-        for line, text in _texts(path)
-        if "{ " not in text and " " in text and (keys := keys_named(text))
-    ]
-    assert wrong == []
 
 
 OWN = {entry.id: f"f{number}" for number, entry in enumerate(COMMANDS, 1) if entry.keys}

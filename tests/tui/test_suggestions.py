@@ -2,73 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import re
 import shlex
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
 
-import click
 import pytest
 
 from tests.core.test_steps import around, passes
+from tests.rules.commands import COMMAND, OPTION, known_commands, options_of
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.tables.registry import ANALYSES
-from tracelane.tui.cli.main import command_names, main, tracelane
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*[a-z])(?: ('[^']*'|[^\s;,()]+))?")
-COMMAND = re.compile(r"`tracelane ([a-z][a-z-]*)((?: [^`]*)?)`")
-OTHERS = re.compile(r"\b(nsys|rocpd|venv)\b|^--git-dir")
-FILES = (
-    "core/base/installed.py",
-    "core/capture/protocol.py",
-    "core/index/analyzer.py",
-    "tui/cli/completion.py",
-)
-"""Texts, and files, that speak of options of other programs."""
-
-
-@cache
-def _commands() -> Mapping[str, click.Command]:
-    context = click.Context(tracelane)
-    return {name: command for name in command_names() if (command := tracelane.get_command(context, name))}
-
-
-def _options(command: click.Command) -> dict[str, click.Option]:
-    """Return a command's options, and those of the commands in it, by name."""
-    inner = list(command.commands.values()) if isinstance(command, click.Group) else []
-    options = [one for each in (command, *inner) for one in each.params if isinstance(one, click.Option)]
-    return {name: one for one in options for name in one.opts}
-
-
-def _texts() -> Iterator[tuple[str, str]]:
-    """Yield each text of the program with the file and line where it stands, those of f-strings in parts."""
-    for path in (path for room in ("core", "tui") for path in sorted((ROOT / room).rglob("*.py"))):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and "--" in node.value + "--":
-                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
-
-
-@pytest.mark.slow
-def test_options_and_commands_in_texts_exist() -> None:
-    """No text of the program names an option that no command has, or a command with an option of another."""
-    known = {"--help", "--version"} | {name for command in _commands().values() for name in _options(command)}
-    seen = 0
-    for where, text in _texts():
-        if OTHERS.search(text) or where.startswith(FILES):
-            continue
-        named = {name for name, _ in OPTION.findall(text)}
-        assert named <= known, where
-        seen += len(named)
-        for name, words in COMMAND.findall(" ".join(text.split())):
-            assert name in _commands() or name in ("TRACE", "STORE"), where
-            options = {option for option, _ in OPTION.findall(words)}
-            assert options <= set(_options(_commands()[name])), where
-    assert seen > 100
+from tracelane.tui.cli.main import main
 
 
 def _notes(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> list[str]:
@@ -107,12 +53,12 @@ def test_what_notes_suggest_works(
     placeholder it is accepted, on the trace of which it was said.
     """
     words = [traces[trace], "--index-dir", str(Path(traces[trace]).parent / "index")]
-    options = _options(_commands()[command])
+    options = options_of(known_commands()[command])
     for note in _notes(capsys, command, *words):
         others = [other for other, _ in COMMAND.findall(note)]
         for name, value in OPTION.findall(COMMAND.sub("", note)):
             if others and name not in options:
-                assert any(name in _options(_commands()[other]) for other in others), note
+                assert any(name in options_of(known_commands()[other]) for other in others), note
                 continue
             assert name in options, note
             if options[name].is_flag or value.isupper() or (not value and name == "--limit"):

@@ -29,7 +29,7 @@ from textual.widgets import Input, Static
 
 import tracelane.tui
 from tests.corpus import ROOT
-from tests.modules import at, files_of, tree_of
+from tests.modules import tree_of
 from tests.tui.driver import running, wait_until
 from tracelane.tui.textual_inside import (
     Dispatch,
@@ -84,23 +84,6 @@ def _classes() -> Iterator[tuple[Path, type]]:
         for kind in vars(loaded).values():
             if isinstance(kind, type) and kind.__module__ == module.name and path != INSIDE:
                 yield path, kind
-
-
-def test_nothing_private_is_touched_elsewhere() -> None:
-    """No other file of tui imports a private module, or touches a private attribute of an object."""
-    wrong = []
-    for path in files_of("tui"):
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.ImportFrom):
-                parts = [*(node.module or "").split("."), *(name.name for name in node.names)]
-                if (node.module or "").split(".")[0] in ("textual", "rich") and _private(iter(parts)):
-                    wrong.append(at(path, node.lineno, node.module or ""))
-            elif isinstance(node, ast.Attribute) and _private(iter([node.attr])) - NOT_THEIRS:
-                owner = node.value
-                is_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
-                if not is_own and not (isinstance(owner, ast.Call) and ast.unparse(owner) == "super()"):
-                    wrong.append(at(path, node.lineno, ast.unparse(node)))
-    assert [one for one in wrong if not one.startswith("tui/textual_inside.py")] == []
 
 
 def test_no_private_name_is_taken_over() -> None:
