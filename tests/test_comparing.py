@@ -38,11 +38,8 @@ def holds_array(annotation: Any) -> bool:
 
 def compared_arrays(kind: type, names: ChainMap[str, Any]) -> list[str]:
     """Return the fields that hold arrays and that `==` and `hash` of a dataclass look at."""
-    if (
-        "__dataclass_params__" not in vars(kind)
-        or not kind.__dataclass_params__.eq
-        or "__eq__" not in vars(kind)
-    ):  # type: ignore[attr-defined]
+    own = vars(kind)
+    if "__dataclass_params__" not in own or not own["__dataclass_params__"].eq or "__eq__" not in own:
         return []
     own = ChainMap(vars(importlib.import_module(kind.__module__)), *names.maps)  # type: ignore[arg-type]
     types = {each.name: eval(str(each.type), {}, own) for each in dataclasses.fields(kind) if each.compare}  # type: ignore[arg-type]

@@ -137,8 +137,8 @@ def test_a_bundle_is_packed_without_this_machine(tmp_path: Path) -> None:
         pack(folder, tmp_path / name)
     archives = [(tmp_path / name / "bundle.tar.gz").read_bytes() for name in ("one", "two")]
     assert archives[0] == archives[1]
-    with tarfile.open(tmp_path / "one" / "bundle.tar.gz", encoding="utf-8") as files:
-        assert files.getmember("bundle/install.sh").mode == 0o755
+    with tarfile.open(tmp_path / "one" / "bundle.tar.gz", encoding="utf-8") as archive:
+        assert archive.getmember("bundle/install.sh").mode == 0o755
 
 
 def test_the_version_has_its_changes() -> None:

@@ -37,11 +37,11 @@ def whole(parts: Iterable[Part]) -> dict[str, Any]:
                 ]
             sort_column = list(table).index("ordinal")
             contents[name] += sorted(zip(*table.values()), key=itemgetter(sort_column))
-        for key, column in part.promoted.items():
-            values = column["value"].tolist()
+        for key, table_of_key in part.promoted.items():
+            values = table_of_key["value"].tolist()
             if key in _TEXTS:
                 values = [strings[value] for value in values]
-            ordinals = [ordinal + base for ordinal in column["ordinal"].tolist()]
+            ordinals = [ordinal + base for ordinal in table_of_key["ordinal"].tolist()]
             promoted.setdefault(key, []).extend(zip(ordinals, values))
         for one in part.metadata:
             key3 = (one.pid, one.tid, one.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -76,14 +77,14 @@ def test_the_cache_is_where_the_system_says(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     known = SimpleNamespace(pw_dir=entry)
-    monkeypatch.setattr(cache.pwd, "getpwuid", no_passwd_entry if entry is None else lambda _: known)
+    monkeypatch.setattr(pwd, "getpwuid", no_passwd_entry if entry is None else lambda _: known)
     assert cache_root() == (None if expected is None else Path(expected))
 
 
 def test_no_home_and_no_passwd_entry_still_opens(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A container with an arbitrary uid gets a private temporary folder, and is told."""
     monkeypatch.delenv("HOME")
-    monkeypatch.setattr(cache.pwd, "getpwuid", no_passwd_entry)
+    monkeypatch.setattr(pwd, "getpwuid", no_passwd_entry)
     trace = open_trace([trace_file])
     folder = trace.indexes[0].folder
     assert len(trace.lanes) == 1 and "--index-dir" in trace.sources[0].notes[0]

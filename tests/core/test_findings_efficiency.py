@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.core.findings_traces import Event, launched, op
+from tests.core.findings_traces import launched, op
+from tests.events import Event
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.judge import RULES, findings
 from tracelane.core.tables.frame.scope import Scope

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import pytest
 
 from tests.rank_files import gathering_of, rank_file, rank_files
 from tests.waiting import children_of, is_alive
-from tracelane.core.base import children as child
 from tracelane.core.base.children import ChildrenError
 from tracelane.core.base.errors import TracelaneError, UnreadableError
 from tracelane.core.index.opening import Gathering
@@ -118,7 +118,7 @@ def test_what_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.Mo
 def test_without_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str) -> None:
     """Where no process can be started this is told before anything is waited for."""
     folder = rank_files(tmp_path / "run", 2)
-    monkeypatch.setattr(child.sys, "executable", executable)
+    monkeypatch.setattr(sys, "executable", executable)
 
     def begin() -> None:
         gathering = begun(folder, index_dir=tmp_path / "index")

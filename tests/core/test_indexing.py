@@ -115,7 +115,7 @@ def test_without_children_it_is_built_here(
     """Where no process can be started, or it ends at once, this process indexes by itself."""
     path = trace_file(tmp_path, 100)
     monkeypatch.setattr(indexing, "WORTH_IT", 1000)
-    monkeypatch.setattr(child.sys, "executable", executable)
+    monkeypatch.setattr(sys, "executable", executable)
     assert ingest_index(open_source(path), IndexOptions(tmp_path)).read_report["slices"] == 100
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.findings_traces import Event, kernel, launched, op, trace_of
+from tests.core.findings_traces import kernel, launched, op, trace_of
 from tests.core.test_findings_efficiency import elementwise, findings_of, mm, moving_us, program
+from tests.events import Event
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.scope import Scope

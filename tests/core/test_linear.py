@@ -27,7 +27,7 @@ from tracelane.core.tables.explain import explain
 from tracelane.core.tables.frame import kinds
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.registry import ANALYSES
-from tracelane.core.trace import collectives, step_choice, trace_of
+from tracelane.core.trace import collectives, step_choice, step_names, trace_of
 
 CHARACTERS = 8_000
 
@@ -42,7 +42,7 @@ LOOKS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ("ncclKernel", "ncclKernel_a1", "hcoll_", "all_", "gloo:", "aiuCommsColl", "rcclKernelA"),
     ),
     "steps": (
-        lambda name: [step_choice.fits_name(pattern, name) for _, pattern in step_choice.KNOWN],
+        lambda name: [step_names.fits_name(pattern, name) for _, pattern in step_names.KNOWN],
         ("execute_", "context_1", "generation_", "step[", "step[a bs=1", " bs=1", "iteration_", "a"),
     ),
     "compiling": (

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.findings_traces import Event, call, kernel, launched, op, step, trace_of
+from tests.core.findings_traces import call, kernel, launched, op, step, trace_of
+from tests.events import Event
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.scope import Scope

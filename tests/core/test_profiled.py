@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.core.findings_traces import Event, launched, op, trace_of
-from tests.events import complete
+from tests.core.findings_traces import launched, op, trace_of
+from tests.events import Event, complete
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.scope import Scope

@@ -23,19 +23,14 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.index.store import Index
 from tracelane.core.query.launches import launches_of
 from tracelane.core.tables.device.kernels import kernels
+from tracelane.core.tables.frame.metrics import percentile
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.host.op_sums import work_positions
 from tracelane.core.tables.host.ops import ops
 from tracelane.core.tables.selection import step_place, steps_there
 from tracelane.core.tables.steps.attribution import by_step
-from tracelane.core.tables.steps.steps import (
-    ROLES,
-    percentile,
-    step_columns,
-    step_groups,
-    step_metrics,
-    steps,
-)
+from tracelane.core.tables.steps.step_sets import ROLES
+from tracelane.core.tables.steps.steps import step_columns, step_groups, step_metrics, steps
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.step_choice import Steps, find_steps
 from tracelane.core.trace.step_spans import step_spans

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.core.findings_traces import call, launched, op, trace_of
-from tracelane.core.base import children as child
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.index.version import DERIVED, MANIFEST
@@ -91,7 +91,7 @@ def test_parts_are_answered_here(large: Trace, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false"])
 def test_without_a_process(executable: str, large: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where none can be started, or it fails at once, the answer is found here."""
-    monkeypatch.setattr(child.sys, "executable", executable)
+    monkeypatch.setattr(sys, "executable", executable)
     assert findings_by_worker(Scope(large)) == findings(Scope(large))
 
 

@@ -123,8 +123,10 @@ def test_a_store_that_says_nothing_of_it_is_damaged(tmp_path: Path) -> None:
     """What a rank lacks is never taken for nothing."""
     store = open_store(str(store_of(_ranks(tmp_path / "t", PROGRAMS["one device"], text_of), tmp_path / "s")))
     for facts in ({"lacks": [["lost", "nobody", 1, 1]]}, {"lacks": None}, {"working_devices": None}):
-        whole = dict(store.ranks[0].facts)
-        store.ranks[0].facts.update(facts)
+        known = store.ranks[0].facts
+        assert isinstance(known, dict)
+        whole = dict(known)
+        known.update(facts)
         with pytest.raises(UnreadableError, match="lacks"):
             recorded_of_store(store)
-        store.ranks[0].facts.update(whole)
+        known.update(whole)

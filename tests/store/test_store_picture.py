@@ -20,6 +20,7 @@ from tracelane.core.store.opened import CaptureStore, open_store
 from tracelane.core.store.picture import (
     WAITING,
     Lines,
+    StoreAnswers,
     marked_ranks,
     opened_rank,
     picture_of_store,
@@ -82,7 +83,7 @@ def test_tables_of_a_picture_speak_of_all_ranks(traces: Path, tmp_path: Path) ->
         assert list(tables.main.rows()) == list(stored.main.rows()) and len(tables.main)
     with pytest.raises(UsageError, match="ops needs traces"):
         BY_NAME["ops"].run(scope)
-    assert trace.answers is not None
+    assert isinstance(trace.answers, StoreAnswers)
     judged = trace.answers.findings()
     start, end = trace.span
     evidence = [each for finding in judged.findings for each in finding.evidence]

@@ -107,8 +107,9 @@ async def test_a_row_of_a_list_that_is_gone_runs_nothing(file_trace: Trace) -> N
     """
     async with open_viewer(file_trace, (120, 36)) as (app, pilot):
         await press_keys(app, pilot, "?")
-        help_screen = app.screen
-        assert isinstance(help_screen, HelpScreen)
+        opened = app.screen
+        assert isinstance(opened, HelpScreen)
+        help_screen: HelpScreen = opened
         for row, words in ((80, "zoom"), (1, "quit")):
             table = help_screen.query_one(VirtualTable)
             table.cursor = row

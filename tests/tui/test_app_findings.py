@@ -25,6 +25,7 @@ from tests.waiting import PATIENCE_S
 from tracelane.core.logs.overlay import LogOptions, open_overlay
 from tracelane.core.tables.findings import forms, judge
 from tracelane.core.tables.frame import cached
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
@@ -221,7 +222,7 @@ async def test_closing_stops_the_search(trace: Trace, monkeypatch: pytest.Monkey
 
 def test_banner(trace: Trace) -> None:
     """No loss, no line; no line is longer than there is room."""
-    report = forms.saved_findings(forms.Scope(trace))
+    report = forms.saved_findings(Scope(trace))
     for width in (10, 40, 200):
         for lines in (1, 3, 30):
             text = banner(report, width, lines, "2")
@@ -245,7 +246,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
         app.store.show(replace(app.session, clocks=clocks, panel="findings"))
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
-        assert pane.findings is not None and pane.findings == forms.saved_findings(forms.Scope(own))
+        assert pane.findings is not None and pane.findings == forms.saved_findings(Scope(own))
 
 
 async def test_nothing_to_find(tmp_path: Path) -> None:

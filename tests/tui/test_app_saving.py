@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tests.events import complete, open_events
 from tests.json_tables import flat
@@ -180,7 +181,7 @@ async def test_trouble_is_one_line(file_trace: Trace, tmp_path: Path, line: str,
 async def ordered(app: TracelaneApp, pilot: Pilot[None], line: str) -> str:
     """Type a command line; return what the footer says in the end."""
     await pilot.press("colon")
-    app.screen.query_one("Prompt Input").value = line
+    app.screen.query_one("Prompt Input", Input).value = line
     await press_keys(app, pilot, "enter")
     return app.message
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from tests.events import complete
 from tests.tui.cli_process import on_terminal, tracelane
 from tests.tui.small_file import events
 from tests.waiting import PATIENCE_S, wait_until
-from tracelane.core.base import children as child
 from tracelane.core.base.output import ERASE
 from tracelane.core.base.progress import Progress
 from tracelane.core.index.cache import BUILDING
@@ -195,7 +195,7 @@ def test_without_processes_it_opens_all_the_same(
 ) -> None:
     """Where no process can be started the one that asks indexes, before the viewer starts."""
     monkeypatch.setattr(viewing, "take_keyboard", lambda: True)
-    monkeypatch.setattr(child.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     files = resolve_files([folder], Choice(), tmp_path)
     opened = open_files(files, "run", IndexOptions(tmp_path), TakenScreen())
     assert isinstance(opened, Trace) and len(opened.sources) == RANKS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tests.json_tables import command_json
 from tracelane.tui.cli.main import main
 
 CASES = CORPUS.parent / "cases" / "cheat"
-NAMED = {
+NAMED: Mapping[str, tuple[Mapping[str, tuple[int, int] | None], AbstractSet[str]]] = {
     # A file of cases/cheat: the rules it must have with the number of steps (None: any), those it must not.
     "P_overhead": ({"overhead-bound": (6, 6)}, {"device-bound"}),
     "P_compute": ({"device-bound": (8, 8)}, {"overhead-bound", "device-idle"}),

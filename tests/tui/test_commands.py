@@ -13,7 +13,7 @@ from tracelane.tui.actions import view
 from tracelane.tui.actions.table import MOVES, TOGETHER
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import Order, completions, parse_order
-from tracelane.tui.commands.table import COMMANDS, GROUPS, commands_table
+from tracelane.tui.commands.table import COMMANDS, GROUPS, commands_table, with_keys
 from tracelane.tui.config import Config
 from tracelane.tui.keys import (
     OWN_KEYS,
@@ -22,7 +22,6 @@ from tracelane.tui.keys import (
     footer_keys,
     keys_text,
     unbound_message,
-    with_keys,
 )
 from tracelane.tui.screens.lists import help_rows, listed, pane_rows
 from tracelane.tui.screens.main import bindings

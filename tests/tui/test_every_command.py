@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, cycle
 from pathlib import Path
 
@@ -35,7 +35,7 @@ NO_FORMS = {
     *("--columns", "--color", "--no-pager"),
 }
 """Options that change no answer, and --format, which comes with all others."""
-VALUES = {
+VALUES: Mapping[str, Sequence[str]] = {
     "--baseline": (TRACE,),
     "--bundle": (f"{OUT}.zip",),
     "--by": ("step", "kernel"),
@@ -54,7 +54,7 @@ VALUES = {
     "--where": ("dur>0",),
 }
 """Values of options that name none themselves."""
-VALUES_OF = {
+VALUES_OF: Mapping[str, Mapping[str, Sequence[str]]] = {
     "ops": {"--group-by": ("shape", "stack:2", "module", "provider")},
     "kernels": {"--group-by": ("arg:stream",)},
 }

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
 from tests.corpus import later
 from tests.fuzz.index_damage import (
@@ -211,7 +212,7 @@ async def test_the_header_says_unverified_until_all_is_checked(tmp_path: Path) -
         assert not any("unverified" in piece.plain for piece in header(app))
 
 
-def header(app: TracelaneApp) -> tuple[object, ...]:
+def header(app: TracelaneApp) -> tuple[Text, ...]:
     from tracelane.tui.widgets.bars import Bar
 
     return app.main.query_one("#header", Bar).pieces

@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import thinned
-from tests.tui.slow_line import PATIENCE_S, SlowLine, tracelane_command, wants_to_run
+from tests.tui.slow_line import SlowLine, tracelane_command, wants_to_run
 from tests.tui.terminal_screen import NOT_DRAWN, lanes_of
-from tests.waiting import is_alive, wait_until
+from tests.waiting import PATIENCE_S, is_alive, wait_until
 from tracelane.core.demo.trace import write_demo
 
 SIZE = (100, 30)

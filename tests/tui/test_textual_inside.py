@@ -258,9 +258,9 @@ async def frames_go_where_they_are_sent() -> None:
 
 def _writer_of(driver: OpenDriver) -> Any:
     """Begin the thread that writes, as textual does when it takes the terminal."""
-    from textual.drivers import linux_driver
+    from textual.drivers._writer_thread import WriterThread
 
-    thread = linux_driver.WriterThread(driver._file)
+    thread = WriterThread(driver._file)
     thread.start()
     return thread
 
