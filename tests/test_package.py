@@ -198,8 +198,8 @@ def test_a_wheel_of_the_sdist_names_the_commit(checkout: Path, tmp_path: Path) -
 
 
 def test_an_installed_tracelane_runs(checkout: Path, bin_folder: Path, tmp_path: Path) -> None:
-    """Of the installed wheel the compiled core, the command, `python -m`, completion, manual page, demo and
-    Python all work.
+    """Of the installed wheel the compiled core, the command, `python -m`, completion, demo and Python all
+    work.
     """
     where = _run(bin_folder, tmp_path, "python", "-c", "import tracelane; print(tracelane.__file__)")
     assert Path(where.strip()).is_relative_to(bin_folder.parent)
@@ -211,7 +211,6 @@ def test_an_installed_tracelane_runs(checkout: Path, bin_folder: Path, tmp_path:
         assert "_TRACELANE_COMPLETE" in _run(bin_folder, tmp_path, "tracelane", "completion", shell)
     completed = {"_TRACELANE_COMPLETE": "bash_complete", "COMP_WORDS": "tracelane kern", "COMP_CWORD": "1"}
     assert _run(bin_folder, tmp_path, "tracelane", **completed).split() == ["plain,kernels"]
-    assert ".SH NAME" in _run(bin_folder, tmp_path, "tracelane", "completion", "man")
     _run(bin_folder, tmp_path, "tracelane", "demo", "--no-open", "--out", "demo")
     printed = json.loads(_run(bin_folder, tmp_path, "tracelane", "kernels", "demo", "--json"))
     program = "import tracelane; print(len(tracelane.open('demo').kernels()))"

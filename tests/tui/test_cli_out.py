@@ -188,6 +188,30 @@ def test_a_shell_completes(demo: Path) -> None:
     assert "plain,duration" in complete_help("tracelane slices trace.json --sort du", demo)
 
 
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("tracelane telemetry trace.json --smi smi", "file,smi"),
+        ("tracelane trace.json --marks ", "file,"),
+        ("tracelane check trace.json --baseline a", "file,a"),
+        ("tracelane --fresh tra", "file,tra"),
+        ("tracelane --from step:3 trace.json --agai", "plain,--against"),
+        ("tracelane -- info tra", "file,tra"),
+        ("tracelane kernels --format=cs", "plain,csv"),
+        ("tracelane cache cl", "plain,clear"),
+    ],
+)
+def test_click_completes_by_itself(
+    line: str, answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What names a file is completed as one, choices are, and options of `view` behind a trace without it."""
+    monkeypatch.setenv("_TRACELANE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+    assert main([]) == 0
+    assert capsys.readouterr().out.splitlines() == [answer]
+
+
 def test_fish_gets_all_help_behind_a_tab(demo: Path) -> None:
     """What fish inserts ends at a tab, behind which all help stands, with its commas, under any click."""
     words = {
@@ -280,16 +304,6 @@ def test_help_completes_names_of_commands(
         separator = "," if shell == "bash" else "\t"
         kind = "plain," if shell == "bash" else "plain\t"
         assert {line.removeprefix(kind).split(separator)[0] for line in answers} == names
-
-
-def test_the_manual_page_names_all(capsys: pytest.CaptureFixture[str]) -> None:
-    """The page is roff, and has every command and the exit codes."""
-    assert main(["completion", "man"]) == 0
-    page = capsys.readouterr().out
-    assert page.startswith(".TH TRACELANE 1")
-    assert re.findall(r"^\.SS tracelane (\S+)", page, re.MULTILINE) != []
-    plain = page.replace("\\-", "-")
-    assert {name for name in command_names() if f".SS tracelane {name} " in plain} == set(command_names())
 
 
 COLOURS = (

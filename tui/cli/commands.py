@@ -15,7 +15,7 @@ import click
 
 from tracelane.core.sql import TIMEOUT_S
 
-from .completing import complete_files, complete_limits
+from .completing import complete_limits
 from .options import (
     COMPARED_ROWS,
     FORM,
@@ -26,12 +26,12 @@ from .options import (
     NEW_FILE,
     OPTIONS,
     PART,
+    PATH,
     VERDICT,
     WHICH,
     WINDOW,
     Duration,
     WholeNumber,
-    completed,
     limit_option,
     out_option,
 )
@@ -92,9 +92,17 @@ READING = (
                 ["--baseline"], help="Compare the tables with this range or step.", metavar="FROM..TO"
             ),
             click.Option(
-                ["--against"], help="Show this run below, step by step, with the changes.", metavar="TRACE"
+                ["--against"],
+                help="Show this run below, step by step, with the changes.",
+                metavar="TRACE",
+                type=PATH,
             ),
-            click.Option(["--marks"], help="Add the marks that :save marks wrote to a file.", metavar="FILE"),
+            click.Option(
+                ["--marks"],
+                help="Add the marks that :save marks wrote to a file.",
+                metavar="FILE",
+                type=PATH,
+            ),
             click.Option(
                 ["--search"], help="Mark the slices that match, as a search does.", metavar="FILTER"
             ),
@@ -107,12 +115,16 @@ READING = (
             ),
             click.Option(["--fresh"], help="Start with a fresh view, not the saved one.", is_flag=True),
             click.Option(
-                ["--log", "log_file"], help="Log the viewer's actions and errors to a file.", metavar="FILE"
+                ["--log", "log_file"],
+                help="Log the viewer's actions and errors to a file.",
+                metavar="FILE",
+                type=PATH,
             ),
             click.Option(
                 ["--traces", "traces_of_store"],
                 help="The folder of a store's traces.",
                 metavar="WHERE",
+                type=PATH,
                 default="",
             ),
         ),
@@ -142,6 +154,7 @@ READING = (
                 ["-o", "--out", "store"],
                 help="The folder or URL to write to.",
                 metavar="STORE",
+                type=PATH,
                 required=True,
             ),
             click.Option(["--shard"], help="Do the I-th (from 0) of N parts, for job arrays.", metavar="I/N"),
@@ -219,16 +232,20 @@ READING = (
         ),
         parameters(
             *("step_name", *INDEX),
-            click.Argument(["folder"], metavar="DIR", shell_complete=completed(complete_files)),
+            click.Argument(["folder"], metavar="DIR", type=PATH),
             click.Argument(["command"], metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
             click.Option(
                 ["--against"],
                 help="Earlier trace or summary to compare with; of several the median.",
                 multiple=True,
                 metavar="BASE",
+                type=PATH,
             ),
             click.Option(
-                ["--limits", "file"], help="Read limits from a TOML file: [max] and [min].", metavar="FILE"
+                ["--limits", "file"],
+                help="Read limits from a TOML file: [max] and [min].",
+                metavar="FILE",
+                type=PATH,
             ),
             click.Option(
                 ["--json", "as_json"], help="Print an object of JSON for each, a line each.", is_flag=True
@@ -379,7 +396,10 @@ MAKING = (
                 type=NEW_FILE,
             ),
             click.Option(
-                ["--baseline"], help="An earlier trace, or its summary, to compare with.", metavar="A"
+                ["--baseline"],
+                help="An earlier trace, or its summary, to compare with.",
+                metavar="A",
+                type=PATH,
             ),
             click.Option(
                 ["--redact"], help="Hide hosts, users, addresses and the folders of paths.", is_flag=True
@@ -448,7 +468,7 @@ MAKING = (
                     help=text,
                     metavar="METRIC=VALUE",
                     multiple=True,
-                    shell_complete=completed(complete_limits),
+                    shell_complete=complete_limits,
                 )
                 for names, text in (
                     (["--max", "most"], "Fail if it is more: kernels.calls=400."),
@@ -456,13 +476,17 @@ MAKING = (
                 )
             ),
             click.Option(
-                ["--limits", "file"], help="Read limits from a TOML file: [max] and [min].", metavar="FILE"
+                ["--limits", "file"],
+                help="Read limits from a TOML file: [max] and [min].",
+                metavar="FILE",
+                type=PATH,
             ),
             click.Option(
                 ["--baseline", "baselines"],
                 help="Earlier trace or summary for --fail-above; of several the median.",
                 multiple=True,
                 metavar="A",
+                type=PATH,
             ),
         ),
         module="comparisons",
@@ -481,9 +505,7 @@ MAKING = (
         ("tracelane history summaries/", "tracelane history summaries/ --metric kernels.time"),
         parameters(
             *("names", "limit", *FORM),
-            click.Argument(
-                ["paths"], metavar="DIR…", nargs=-1, required=True, shell_complete=completed(complete_files)
-            ),
+            click.Argument(["paths"], metavar="DIR…", nargs=-1, required=True, type=PATH),
             click.Option(["--by-time"], help="Order files by time, not by name.", is_flag=True),
         ),
         module="comparisons",
@@ -515,15 +537,14 @@ MAKING = (
     ),
     OwnCommand(
         "completion",
-        "Print a script with which a shell completes commands, options, lanes, steps and metrics; "
-        "man: the manual page.\n\n"
-        "Lanes and steps are those of the first trace on the line, once it has an index.",
+        "Print a script with which a shell completes commands, options, files, lanes, steps and metrics.\n\n"
+        "Lanes and steps are those of the first trace before them on the line, once it has an index.",
         "Files",
         (
             'eval "$(tracelane completion bash)"',
             "tracelane completion fish > ~/.config/fish/completions/tracelane.fish",
         ),
-        parameters(click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish", "man"]))),
+        parameters(click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))),
     ),
 )
 COMMANDS = {row.name: row for row in (*READING, *MAKING)}

@@ -1,4 +1,6 @@
-"""What the values of options are completed from in a shell."""
+"""What the values of options are completed from in a shell, where click has no list: terms, metrics,
+and what the trace on the line has.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,6 @@ import click
 
 if TYPE_CHECKING:  # loaded when a shell asks
     from collections.abc import Callable, Sequence
-
-    from click.shell_completion import CompletionItem
 
     from tracelane.core.trace import Trace
 
@@ -27,34 +27,22 @@ time of kernels, without copies and memsets, repeats where walls of the host do 
 """
 
 
-def complete_terms(_: click.Context, incomplete: str) -> list[str]:
+def complete_terms(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return what a filter's next term may begin with, after the terms that stand there."""
     before, blank, last = incomplete.rpartition(" ")
     return [before + blank + term for term in TERMS if term.startswith(last)]
 
 
-def files_and(items: Sequence[CompletionItem], incomplete: str) -> list[CompletionItem]:
-    """Return completions, or where there are none that a path is to be completed: bash cannot do both."""
-    from click.shell_completion import CompletionItem
-
-    return list(items) or [CompletionItem(incomplete, type="file")]
-
-
-def complete_files(_: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Return that the shell is to complete a path."""
-    return files_and((), incomplete)
-
-
-def complete_lanes(_: click.Context, incomplete: str) -> list[str]:
+def complete_lanes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return expressions that the titles of lanes of the trace on the line match."""
 
     def patterns(trace: Trace) -> list[str]:
         return [_SPECIAL.sub(".", lane.title) for lane in trace.lanes]
 
-    return _of_trace(_SPECIAL.sub(".", incomplete), patterns)
+    return _of_trace(ctx, _SPECIAL.sub(".", incomplete), patterns)
 
 
-def complete_steps(_: click.Context, incomplete: str) -> list[str]:
+def complete_steps(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the labels of the steps of the trace on the line."""
 
     def labels(trace: Trace) -> list[str]:
@@ -63,10 +51,10 @@ def complete_steps(_: click.Context, incomplete: str) -> list[str]:
         spans = cached_step_spans(trace, trace.clocks)
         return [] if spans is None else list(spans.labels)
 
-    return _of_trace(incomplete, labels)
+    return _of_trace(ctx, incomplete, labels)
 
 
-def complete_columns(ctx: click.Context, incomplete: str) -> list[str]:
+def complete_columns(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the columns of the table that a command makes of the trace on the line."""
     from tracelane.core.tables.registry import BY_NAME
 
@@ -79,10 +67,10 @@ def complete_columns(ctx: click.Context, incomplete: str) -> list[str]:
             return ["start", "duration", "self"] if ctx.info_name == "slices" else []
         return [column.key for column in row.run(Scope(trace, clocks=trace.clocks)).main.columns]
 
-    return _of_trace(incomplete, keys)
+    return _of_trace(ctx, incomplete, keys)
 
 
-def complete_metrics(_: click.Context, incomplete: str) -> list[str]:
+def complete_metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the metrics that are mostly asked for, and what the names of all others begin with."""
     from tracelane.core.tables.metric_groups import GROUPS, ROW_GROUPS
 
@@ -90,22 +78,24 @@ def complete_metrics(_: click.Context, incomplete: str) -> list[str]:
     return [name for name in known if name.startswith(incomplete)]
 
 
-def complete_limits(ctx: click.Context, incomplete: str) -> list[str]:
+def complete_limits(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return metrics with what a limit has between them and its value."""
-    return [name if name.endswith(".") else f"{name}=" for name in complete_metrics(ctx, incomplete)]
+    metrics = complete_metrics(ctx, param, incomplete)
+    return [name if name.endswith(".") else f"{name}=" for name in metrics]
 
 
-def _of_trace(incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:
-    """Return texts of the first trace on the line that begin so; none where it has no index yet."""
-    from click.shell_completion import split_arg_string
+def _of_trace(ctx: click.Context, incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:
+    """Return texts of the first trace on the line that begin so; none where it has no index yet.
 
+    An option whose value is still to come ends click's parsing: words before it are then in `ctx.args`.
+    """
     from tracelane.core.base.safe_text import safe
     from tracelane.core.index.indexing import cached_index
     from tracelane.core.read.source import open_source
     from tracelane.core.trace import trace_of
 
-    words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
-    path = next((word for word in words if os.path.isfile(word)), None)
+    words = [*(ctx.params.get("traces") or ()), *ctx.args]
+    path = next((word for word in words if word is not None and os.path.isfile(word)), None)
     try:
         index = None if path is None else cached_index(open_source(path))
         if path is None or index is None:

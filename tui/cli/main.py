@@ -58,16 +58,16 @@ class CommandGroup(click.Group):
         """Name the commands in the order of help."""
         return list(command_names())
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `view` before a trace, for running and for completing."""
+        return super().parse_args(ctx, with_command(args) if args else args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete commands, and paths: a trace may stand in place of a command."""
+        """Complete commands, else a path, which click does not: a trace may stand in place of a command."""
         from click.shell_completion import CompletionItem
 
-        from .completing import files_and
-
-        names = [name for name in command_names() if name.startswith(incomplete)]
-        texts = (click.Command(name, help=help_text(name)).get_short_help_str() for name in names)
-        items = [CompletionItem(name, help=text) for name, text in zip(names, texts)]
-        return files_and([*items, *click.Command.shell_complete(self, ctx, incomplete)], incomplete)
+        items = super().shell_complete(ctx, incomplete)
+        return items or [CompletionItem(incomplete, type="file")]  # bash cannot complete both
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if not is_command(cmd_name):
@@ -231,7 +231,7 @@ def _run(arguments: list[str]) -> int:
         if instruction := os.environ.get("_TRACELANE_COMPLETE"):
             from .completion import answer_shell
 
-            return answer_shell(instruction, tracelane, with_command)
+            return answer_shell(instruction, tracelane, asks_for_help)
         if not arguments:
             from .view import pick
 
@@ -242,7 +242,7 @@ def _run(arguments: list[str]) -> int:
             )
             return _fail(question, EXIT_USAGE)
         # Not tracelane.main(): it has its own answers to Ctrl+C and to a reader that goes away.
-        with tracelane.make_context("tracelane", with_command(arguments)) as context:
+        with tracelane.make_context("tracelane", arguments) as context:
             tracelane.invoke(context)
         return 0
     except click.exceptions.Exit as done:

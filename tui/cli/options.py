@@ -121,7 +121,7 @@ class Size(click.ParamType[int]):
         return size
 
 
-Completion: TypeAlias = Callable[[click.Context, str], list[Any]]
+Completion: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Any]]
 
 STDIN = "-"
 MAX_SHOWN_LENGTH = 40
@@ -144,13 +144,10 @@ VERDICT = ("junit", "github")
 LISTED_ROWS, COMPARED_ROWS = 100, 15
 """Rows of a printed table of slices or of a query, and of a comparison, where --limit does not say."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
+PATH = click.Path(readable=False)
+"""A file, folder or URL that the command looks for itself: shells complete it by its type."""
 STEP = "step="
 """What a side begins its part with that is a step."""
-
-
-def completed(values: Completion) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
-    """Return what click asks for the values of a parameter."""
-    return lambda ctx, _, incomplete: values(ctx, incomplete)
 
 
 def is_store_path(path: str) -> bool:
@@ -253,8 +250,7 @@ def out_option(text: str, required: bool = True) -> click.Option:
 
 
 def _paths(metavar: str, **details: Any) -> click.Argument:
-    complete = completed(completing.complete_files)
-    return click.Argument(["traces"], metavar=metavar, required=True, shell_complete=complete, **details)
+    return click.Argument(["traces"], metavar=metavar, required=True, type=PATH, **details)
 
 
 def _option(
@@ -262,7 +258,7 @@ def _option(
 ) -> Any:
     """Return a field of Options with its option, whose values are completed from `complete`."""
     if complete is not None:
-        more["shell_complete"] = completed(complete)
+        more["shell_complete"] = complete
     if default:
         more["default"] = default
     more |= {"metavar": metavar or None, "help": text}
@@ -319,6 +315,7 @@ class Options:
         "LOG",
         "An aiu-smi log (text or CSV), or any CSV with a header and times; may be given again.",
         multiple=True,
+        type=PATH,
     )
     log_zone: str | None = _option(
         "--smi-tz",
@@ -345,7 +342,9 @@ class Options:
         "--fail-above", "SHARE", "Exit with 1 if a metric rose by more than this: 5%."
     )
     min_time: str = _option("--min-time", "TIME", "Ignore changes of times below this: 100us.", default="0")
-    junit: str | None = _option("--junit", "FILE", "Write the results as JUnit XML, one test per limit.")
+    junit: str | None = _option(
+        "--junit", "FILE", "Write the results as JUnit XML, one test per limit.", type=PATH
+    )
     github: bool = _option(
         "--github",
         "",
