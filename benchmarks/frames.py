@@ -16,7 +16,7 @@ from benchmarks.start import starts
 from tests.tui.walk import SIZE, first_picture, keys_of, walk
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.cli.viewing import COLLECTING
+from tracelane.tui.cli.viewer import COLLECTING
 from tracelane.tui.text.picture import picture
 
 REOPENINGS = 5

@@ -89,8 +89,8 @@ async def drawn(traces: list[Path], shot: Shot, frames: tuple[Frame, ...]) -> li
     from tracelane.core.logs.overlay import LogOptions, open_overlay
     from tracelane.core.trace import open_trace
     from tracelane.tui.app import TracelaneApp
-    from tracelane.tui.cli.opened import TraceOptions
-    from tracelane.tui.cli.view import ViewOptions, session_of_options
+    from tracelane.tui.cli.trace_options import TraceOptions
+    from tracelane.tui.cli.view_request import ViewOptions, session_of_options
 
     trace = open_trace(traces)
     if shot.has_logs:

@@ -33,7 +33,7 @@ from tracelane.core.index.store import Index
 from tracelane.core.read.source import open_source
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.main import main
-from tracelane.tui.cli.viewing import first_start_notes
+from tracelane.tui.cli.viewer import first_start_notes
 from tracelane.tui.session_log import SessionLog, default_log
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")

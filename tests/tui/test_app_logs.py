@@ -21,8 +21,8 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.lanes import computed_lanes
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import EXIT_USAGE, main
-from tracelane.tui.cli.opened import TraceOptions
-from tracelane.tui.cli.view import ViewOptions, offered_log, session_of_options
+from tracelane.tui.cli.trace_options import TraceOptions
+from tracelane.tui.cli.view_request import ViewOptions, offered_log, session_of_options
 from tracelane.tui.draw.colour import ArgumentColours
 from tracelane.tui.view_line import view_line
 

@@ -20,8 +20,8 @@ from tracelane.core.index.options import IndexOptions
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.scene import Refusal
-from tracelane.tui.cli.opened import TraceOptions
-from tracelane.tui.cli.view import ViewOptions, session_of_options
+from tracelane.tui.cli.trace_options import TraceOptions
+from tracelane.tui.cli.view_request import ViewOptions, session_of_options
 from tracelane.tui.screens.answer import CopiedText, PickScreen
 from tracelane.tui.session import GapId, InstantId, LaneKey, RowKey, Session, Viewport
 from tracelane.tui.times import parse_span, time_frame

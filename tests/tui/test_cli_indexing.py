@@ -25,8 +25,8 @@ from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
-from tracelane.tui.cli import viewing
-from tracelane.tui.cli.viewing import open_files
+from tracelane.tui.cli import viewer
+from tracelane.tui.cli.viewer import open_files
 from tracelane.tui.terminal.taken_screen import TakenScreen
 from tracelane.tui.text.progress import REFRESH_S, ProgressBar
 
@@ -194,7 +194,7 @@ def test_without_processes_it_opens_all_the_same(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no process can be started the one that asks indexes, before the viewer starts."""
-    monkeypatch.setattr(viewing, "take_keyboard", lambda: True)
+    monkeypatch.setattr(viewer, "take_keyboard", lambda: True)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     files = resolve_files([folder], Choice(), tmp_path)
     opened = open_files(files, "run", IndexOptions(tmp_path), TakenScreen())

@@ -30,8 +30,8 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.commands import command_named
 from tracelane.tui.cli.main import main
-from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.options import LOGS
+from tracelane.tui.cli.trace_options import TraceOptions
 from tracelane.tui.draw.glyphs import ASCII
 from tracelane.tui.draw.palette import Depth
 from tracelane.tui.session import Session, Viewport

@@ -18,7 +18,7 @@ from tests.tui.small_file import small_file
 from tests.waiting import wait_until
 from tracelane.core.index.arrivals import Arrivals
 from tracelane.core.index.store import Index
-from tracelane.tui.cli.opened import TraceOptions
+from tracelane.tui.cli.trace_options import TraceOptions
 from tracelane.tui.cli.watch import Judge
 
 pytestmark = pytest.mark.slow

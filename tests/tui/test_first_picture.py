@@ -22,7 +22,7 @@ from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.version import DERIVED
 from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.cli.viewing import THREE_KEYS, first_start_notes
+from tracelane.tui.cli.viewer import THREE_KEYS, first_start_notes
 from tracelane.tui.config import DARK_THEME
 from tracelane.tui.device_facts import NAME
 from tracelane.tui.draw.colour import SURFACES

@@ -17,7 +17,7 @@ from tracelane.core.demo.trace import write_demo
 from tracelane.core.export.marks import Mark
 from tracelane.core.index.version import DERIVED
 from tracelane.core.trace import open_trace
-from tracelane.tui.cli.viewing import open_files
+from tracelane.tui.cli.viewer import open_files
 from tracelane.tui.terminal.first_picture import SHOW
 from tracelane.tui.terminal.taken_screen import NAME, TakenScreen
 from tracelane.tui.view_state import keep_marks

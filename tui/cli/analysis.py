@@ -33,7 +33,7 @@ from .printing import Printout, as_text, column_key, order_by, print_output, tab
 if TYPE_CHECKING:
     from tracelane.core.tables.frame.table import Table, Tables
 
-    from .opened import TraceOptions
+    from .trace_options import TraceOptions
 
 
 def analysis_command(row: Analysis) -> click.Command:

@@ -19,8 +19,8 @@ from tracelane.core.index.inputs import check_there
 
 from .commands import MS, command_named
 from .main import EXIT_FAILED
-from .opened import TraceOptions
 from .printing import can_draw, take_keyboard
+from .trace_options import TraceOptions
 
 TICK_S = 0.1
 STEPS_PATIENCE_S = 600.0

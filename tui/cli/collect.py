@@ -24,7 +24,7 @@ from tracelane.core.store.collect import (
 from tracelane.tui.text.progress import ProgressBar
 
 from .main import EXIT_FAILED
-from .opened import TraceOptions
+from .trace_options import TraceOptions
 
 
 def run_collect(

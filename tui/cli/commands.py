@@ -577,7 +577,7 @@ def command_of(
     """
 
     def callback(**values: Any) -> None:
-        from .opened import TraceOptions
+        from .trace_options import TraceOptions
 
         fields = TraceOptions.__dataclass_fields__.keys() & values.keys()
         if fields:

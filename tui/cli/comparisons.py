@@ -35,9 +35,9 @@ from tracelane.tui.text.table import plot_text
 
 from .completing import DEFAULT_METRICS
 from .limits import Limit, Threshold, check_unit, parse_limit, read_limits, report_results, results_table
-from .opened import TraceOptions
 from .options import COMPARED_ROWS, STEP, is_store_path, split_side
 from .printing import Printout, as_text, print_output, terminal_width
+from .trace_options import TraceOptions
 
 
 def read_sides(

@@ -19,7 +19,7 @@ from tracelane.core.trace.device_clocks import with_device_clocks
 from tracelane.tui.text.progress import ProgressBar
 
 from .commands import command_named
-from .opened import TraceOptions
+from .trace_options import TraceOptions
 
 
 def run_export(options: TraceOptions, out: Path) -> None:

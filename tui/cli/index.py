@@ -21,8 +21,8 @@ from tracelane.core.tables.frame.schema import Column, TableSchema
 from tracelane.tui.config import read_config
 from tracelane.tui.text.progress import ProgressBar
 
-from .opened import TraceOptions
 from .printing import Printout, print_output
+from .trace_options import TraceOptions
 
 SCHEMA = 1
 INDEXES = TableSchema(

@@ -30,8 +30,8 @@ from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.frame.table import Table, Tables
 from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
 
-from .opened import TraceOptions
 from .printing import Printout, arranged, as_text, print_output
+from .trace_options import TraceOptions
 
 
 def run_info(options: TraceOptions) -> None:

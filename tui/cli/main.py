@@ -233,7 +233,7 @@ def _run(arguments: list[str]) -> int:
 
             return answer_shell(instruction, tracelane, asks_for_help)
         if not arguments:
-            from .view import pick
+            from .pick import pick
 
             return pick()
         if meaning := misspelt(arguments):

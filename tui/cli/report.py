@@ -35,8 +35,8 @@ from tracelane.tui.text.picture import plain_picture
 from tracelane.tui.text.telemetry import log_text, steps_text
 
 from .comparisons import raise_incomparable, read_sides
-from .opened import TraceOptions
 from .options import check_new
+from .trace_options import TraceOptions
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30

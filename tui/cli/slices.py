@@ -30,9 +30,9 @@ from tracelane.core.trace import Trace
 from tracelane.tui.text.chains import chain_text, launched_text
 from tracelane.tui.times import parse_time, time_frame
 
-from .opened import TraceOptions
 from .options import LISTED_ROWS
 from .printing import Printout, as_text, print_output
+from .trace_options import TraceOptions
 
 DRAWN = (
     Column("name", "name", "text", is_name=True),

@@ -33,7 +33,7 @@ from .comparisons import read_sides
 from .completing import DEFAULT_METRICS
 from .limits import CheckResult, Limit, check_unit, read_limits
 from .main import EXIT_FAILED
-from .opened import TraceOptions
+from .trace_options import TraceOptions
 
 POLL_S = 1.0
 SCHEMA = 1
