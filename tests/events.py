@@ -43,18 +43,18 @@ def write_slices(path: Path, count: int = SLICES, name: str = "") -> Path:
     return write_events(path, [complete(2 * at, 1, name or path.name) for at in range(count)])
 
 
-def event(ph: str, ts: Any, name: str = "e", **more: Any) -> Event:
+def event(ph: str, ts: Any, name: str | None = "e", **more: Any) -> Event:
     """Any event; pid 1, tid 1 unless given, None leaves a key out."""
     fields = {"ph": ph, "ts": ts, "name": name, "pid": 1, "tid": 1, **more}
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def complete(ts: Any, dur: Any, name: str = "x", cat: str = "cpu_op", **more: Any) -> Event:
+def complete(ts: Any, dur: Any, name: str = "x", cat: str | None = "cpu_op", **more: Any) -> Event:
     """A complete event."""
     return event("X", ts, name, cat=cat, dur=dur, **more)
 
 
-def begin(ts: Any, name: str = "b", **more: Any) -> Event:
+def begin(ts: Any, name: str | None = "b", **more: Any) -> Event:
     """A begin of a thread's stack."""
     return event("B", ts, name, **more)
 
@@ -72,6 +72,12 @@ def async_event(ph: str, ts: Any, id: Any, name: str = "a", cat: str = "async", 
 def flow(ph: str, ts: Any, id: Any, cat: str = "ac2g", bp: str | None = None, **more: Any) -> Event:
     """s, t or f."""
     return event(ph, ts, "flow", cat=cat, id=id, bp=bp, **more)
+
+
+def arrow(number: Any, source: Event, target: Event, cat: str = "ac2g") -> list[Event]:
+    """A flow from where one event begins to where another one does."""
+    ends = (("s", source, None), ("f", target, "e"))
+    return [flow(ph, one["ts"], number, cat, bp, pid=one["pid"], tid=one["tid"]) for ph, one, bp in ends]
 
 
 def counter(ts: Any, name: str, /, **args: Any) -> Event:

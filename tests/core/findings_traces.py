@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.events import Event, complete, event, flow, index_of, metadata
+from tests.events import Event, arrow, complete, event, index_of, metadata
 from tracelane.core.trace import Trace
 
 HOST, DEVICE = 1, 0
@@ -53,12 +53,8 @@ def launched(
 
 def linked(first: float, second: float) -> list[Event]:
     """Two operators with a forward-backward flow from one to the other."""
-    return [
-        op(first, 1, "aten::mm"),
-        op(second, 1, "MmBackward0"),
-        flow("s", first, 5, "fwdbwd", pid=HOST, tid=1),
-        flow("f", second, 5, "fwdbwd", bp="e", pid=HOST, tid=1),
-    ]
+    forward, backward = op(first, 1, "aten::mm"), op(second, 1, "MmBackward0")
+    return [forward, backward, *arrow(5, forward, backward, "fwdbwd")]
 
 
 def allocated(ts: float, size: int, total: int) -> Event:

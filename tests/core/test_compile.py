@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CORPUS, file, for_files, needs
-from tests.events import complete, metadata, open_events
+from tests.events import arrow, complete, metadata, open_events
 from tests.json_tables import analysed
 from tests.tui.cli_process import tracelane_here
 from tracelane.core.tables.compile.artefacts import Artefacts, CodeLine, read_artefacts
@@ -200,17 +200,20 @@ def test_a_range_counts_what_begins_in_it(name: str, corpus_cache: Path) -> None
 @pytest.fixture
 def recompiled_trace(tmp_path: Path) -> Trace:
     """Frame 0 runs as compiled for the first, then for the third time; two kernels with plain names."""
-    flow = {"cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 1}
+    launches = [complete(ts, 2, "hipModuleLaunchKernel", "cuda_runtime") for ts in (50, 80)]
+    kernels = [
+        complete(55, 3, "attn_fwd", "kernel", pid=0, tid=7),
+        complete(85, 4, "my_kernel", "kernel", pid=0, tid=7),
+    ]
     events = [
         metadata("process_labels", 0, labels="GPU 0"),
         complete(0, 10, "Torch-Compiled Region: 0/0"),
         complete(20, 10, "Torch-Compiled Region: 0/2"),
         complete(40, 30, "aten::_flash_attention_forward"),
-        *(complete(ts, 2, "hipModuleLaunchKernel", "cuda_runtime") for ts in (50, 80)),
-        *(flow | {"ph": "s", "ts": ts, "id": ts} for ts in (50, 80)),
-        *(flow | {"ph": "f", "bp": "e", "ts": ts + 5, "id": ts, "pid": 0, "tid": 7} for ts in (50, 80)),
-        complete(55, 3, "attn_fwd", "kernel", pid=0, tid=7),
-        complete(85, 4, "my_kernel", "kernel", pid=0, tid=7),
+        *launches,
+        *arrow(50, launches[0], kernels[0]),
+        *arrow(80, launches[1], kernels[1]),
+        *kernels,
     ]
     return open_events(tmp_path, events)
 

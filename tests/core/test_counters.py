@@ -6,6 +6,7 @@ import json
 import random
 from collections import defaultdict
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,15 @@ import pytest
 from tests.core.findings_traces import DEVICE
 from tests.core.test_device_clocks import shifted, trace_of
 from tests.corpus import CORPUS, file, for_files, needs
-from tests.events import complete, index_of, metadata, open_events, write_demo_without_counters, write_events
+from tests.events import (
+    arrow,
+    complete,
+    index_of,
+    metadata,
+    open_events,
+    write_demo_without_counters,
+    write_events,
+)
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.counters import (
@@ -118,14 +127,10 @@ def test_queue_lanes_count_launches(corpus_cache: Path) -> None:
 
 def test_queues_of_a_made_trace(tmp_path: Path) -> None:
     """Two launches before the first start make a queue of two; the second ends last."""
-    flow = {"cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 1}
-    events: list[dict[str, Any]] = [
-        metadata("process_labels", 0, labels="GPU 0"),
-        *(complete(ts, 2, "launch", "cuda_runtime", args={"correlation": ts}) for ts in (10, 20)),
-        *(flow | {"ph": "s", "ts": ts, "id": ts} for ts in (10, 20)),
-        *(flow | {"ph": "f", "bp": "e", "ts": ts + 20, "id": ts, "pid": 0, "tid": 7} for ts in (10, 20)),
-        *(complete(ts + 20, 10, "k", "kernel", pid=0, tid=7, args={"stream": 7}) for ts in (10, 20)),
-    ]
+    launches = [complete(ts, 2, "launch", "cuda_runtime", args={"correlation": ts}) for ts in (10, 20)]
+    kernels = [complete(ts + 20, 10, "k", "kernel", pid=0, tid=7, args={"stream": 7}) for ts in (10, 20)]
+    arrows = [arrow(launch["ts"], launch, kernel) for launch, kernel in zip(launches, kernels)]
+    events = [metadata("process_labels", 0, labels="GPU 0"), *launches, *chain(*arrows), *kernels]
     path = write_events(tmp_path / "made.json", events)
     trace = with_lanes(open_trace(path, index_dir=tmp_path / "index"), QUEUE)
     waiting, flying = (samples_of(trace, lane) for lane in lanes_of(trace).values())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import CASES, CORPUS, files, for_files, needs
-from tests.events import Event, async_event, begin, complete, counter, end, event, flow, metadata
+from tests.events import Event, arrow, async_event, begin, complete, counter, end, event, flow, metadata
 from tests.json_tables import flat
 from tracelane.core.query.launches import launch_of
 from tracelane.core.tables.compare.summary import analyse_summary
@@ -41,12 +41,10 @@ def pair(number: int, called: float, starts: float, dur: float = 10, **more: Any
     where = {"pid": DEVICE, "tid": more.pop("tid", 7)}
     call, name = more.pop("call", "cudaLaunchKernel"), more.pop("name", f"kernel{number}")
     args = {"correlation": number}
-    return [
-        op(called, 2, call, more.pop("runtime", "cuda_runtime"), args=args),
-        flow("s", called, number, pid=HOST, tid=HOST),
-        complete(starts, dur, name, more.pop("cat", "kernel"), args={**args, "stream": 7}, **where),
-        flow("f", starts, number, bp="e", **where),
-    ]
+    launch = op(called, 2, call, more.pop("runtime", "cuda_runtime"), args=args)
+    kernel = complete(starts, dur, name, more.pop("cat", "kernel"), args={**args, "stream": 7}, **where)
+    start, head = arrow(number, launch, kernel)
+    return [launch, start, kernel, head]
 
 
 def lone_call(number: int, called: float) -> list[Event]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import for_files, traces
-from tests.events import Event, complete, open_events
+from tests.events import Event, arrow, complete, open_events
 from tracelane.core.query.forward import forward_of
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import open_trace
@@ -45,8 +45,7 @@ def test_a_backward_operator_leads_to_its_forward_one(
     """With an arrow or without one, from the operator and from autograd's node around it: to the innermost
     that began before; a later pass with the same number is not meant.
     """
-    arrow = {"name": "fwdbwd", "cat": "fwdbwd", "id": 3}
-    ends = [{**arrow, "ph": "s", "ts": 5, **FORWARD}, {**arrow, "ph": "f", "bp": "e", "ts": 110, **BACKWARD}]
+    ends = arrow(3, {"ts": 5, **FORWARD}, {"ts": 110, **BACKWARD}, "fwdbwd")
     trace = open_events(tmp_path, [*STEP, *(ends if has_arrow else ())])
     targets = back_from(trace, SliceId(0, slice_number))
     assert [(one.id, one.via) for one in targets] == [

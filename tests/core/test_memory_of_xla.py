@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.events import Event, metadata
+from tests.events import Event, complete, metadata
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.tables.absent import absent
 from tracelane.core.tables.device.memory import (
@@ -92,7 +92,7 @@ def scaffold(count: int) -> list[Event]:
 
 def slice_of(pid: int, tid: int, ts: float, dur: float, name: str, **args: str) -> Event:
     """Return a slice as XLA writes it: no category, each argument in quotes."""
-    return {"ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur, "name": name, "args": args}
+    return complete(ts, dur, name, None, pid=pid, tid=tid, args=args)
 
 
 def as_xla(books: Books, **more: str) -> list[Event]:

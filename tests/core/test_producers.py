@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import file, for_files, needs, traces
-from tests.events import metadata, open_events
+from tests.events import complete, metadata, open_events
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.index import repeats
@@ -40,7 +40,7 @@ BUSY_NAMES = [PRECEDENCE[state] for state in range(len(PRECEDENCE) - 1)]
 
 
 def _slice(name: str, ts: float, dur: float, pid: Any, tid: Any, **args: Any) -> Event:
-    return {"ph": "X", "name": name, "ts": ts, "dur": dur, "pid": pid, "tid": tid, "args": args}
+    return complete(ts, dur, name, None, pid=pid, tid=tid, args=args)
 
 
 def _processes(names: dict[Any, str], labels: dict[Any, str] | None = None) -> Iterator[Event]:

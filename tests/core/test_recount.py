@@ -200,7 +200,7 @@ def test_zstd_is_equal(tmp_path: Path) -> None:
 
 
 def unnamed(ts: int, **more: Any) -> Event:
-    return {"ph": "B", "ts": ts, "pid": 1, "tid": 1, **more}
+    return begin(ts, None, **more)
 
 
 VALUES: list[Any] = [5, 1.5, 1e22, True, [1, {"a": 2}], {}, 0]

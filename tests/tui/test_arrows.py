@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.segment import Segment
 
-from tests.events import complete, flow, open_events
+from tests.events import arrow, complete, flow, open_events
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
@@ -29,20 +29,6 @@ from tracelane.tui.session import Session, Viewport
 
 TITLES, AREA = 16, 100
 US = 1000
-
-
-def _slice(name: str, tid: int, ts: int, dur: int, cat: str = "cpu_op", **args: int) -> dict[str, Any]:
-    event = {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur}
-    return event | ({"args": args} if args else {})
-
-
-def _flow(number: int, source: tuple[int, int], target: tuple[int, int]) -> list[dict[str, Any]]:
-    common = {"cat": "ac2g", "name": "ac2g", "id": number, "pid": 1}
-    (a, at), (b, to) = source, target
-    return [
-        common | {"ph": "s", "tid": a, "ts": at},
-        common | {"ph": "f", "bp": "e", "tid": b, "ts": to},
-    ]
 
 
 @pytest.fixture
@@ -73,12 +59,8 @@ def _seen(selection: SliceId | None, start: int = 0, span: int = 100, **more: An
     return Session(Viewport(start * US, span * US, AREA), start * US, selection=selection, **more)
 
 
-TWO = [
-    _slice("launch", 1, 10, 5, "cuda_runtime"),
-    _slice("between", 2, 0, 5),
-    _slice("kernel", 3, 40, 20, "kernel"),
-    *_flow(1, (1, 10), (3, 40)),
-]
+LAUNCH, KERNEL = complete(10, 5, "launch", "cuda_runtime"), complete(40, 20, "kernel", "kernel", tid=3)
+TWO = [LAUNCH, complete(0, 5, "between", tid=2), KERNEL, *arrow(1, LAUNCH, KERNEL)]
 
 
 def test_round_one_corner(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
@@ -93,17 +75,15 @@ def test_round_one_corner(make_trace: Callable[[list[dict[str, Any]]], Trace]) -
 
 def test_straight(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """Where one stands over the other the line is straight, its head beside the target."""
-    trace = make_trace(
-        [_slice("a", 1, 10, 30), _slice("x", 2, 0, 5), _slice("b", 3, 30, 40), *_flow(1, (1, 10), (3, 30))]
-    )
+    a, b = complete(10, 30, "a"), complete(30, 40, "b", tid=3)
+    trace = make_trace([a, complete(0, 5, "x", tid=2), b, *arrow(1, a, b)])
     assert _lines(trace, _seen(SliceId(0, 0)))[2][30] == "▾"
 
 
 def test_back(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """A target that clocks put before its source is pointed at from its right."""
-    trace = make_trace(
-        [_slice("a", 1, 60, 10), _slice("x", 2, 0, 5), _slice("b", 3, 30, 10), *_flow(1, (1, 60), (3, 30))]
-    )
+    a, b = complete(60, 10, "a"), complete(30, 10, "b", tid=3)
+    trace = make_trace([a, complete(0, 5, "x", tid=2), b, *arrow(1, a, b)])
     assert _lines(trace, _seen(SliceId(0, 0)))[3][40:61] == "◂" + "─" * 19 + "┘"
 
 
@@ -125,7 +105,7 @@ def test_above_and_below(make_trace: Callable[[list[dict[str, Any]]], Trace]) ->
 
 def test_below_what_is_counted(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """An end on the lane in whose place the last line counts the lanes below is out of sight too."""
-    last = _lines(make_trace([*TWO, _slice("after", 4, 80, 5)]), _seen(SliceId(0, 0)), height=4)[3]
+    last = _lines(make_trace([*TWO, complete(80, 5, "after", tid=4)]), _seen(SliceId(0, 0)), height=4)[3]
     assert "▾ kernel" in last
 
 
@@ -133,9 +113,9 @@ def test_never_over_anything(make_trace: Callable[[list[dict[str, Any]]], Trace]
     """Every cell that shows something without arrows shows the same with them."""
     events: list[dict[str, Any]] = []
     for n in range(12):
-        events += [_slice(f"launch {n}", 1, n * 8, 3, "cuda_runtime"), _slice(f"op {n}", 2, n * 8 + n % 5, 4)]
-        events += [_slice(f"kernel {n}", 3, n * 8 + (n * 7) % 5, 3, "kernel")]
-        events += _flow(n, (1, n * 8), (3, n * 8 + (n * 7) % 5))
+        launch = complete(n * 8, 3, f"launch {n}", "cuda_runtime")
+        kernel = complete(n * 8 + (n * 7) % 5, 3, f"kernel {n}", "kernel", tid=3)
+        events += [launch, complete(n * 8 + n % 5, 4, f"op {n}", tid=2), kernel, *arrow(n, launch, kernel)]
     trace = make_trace(events)
     for glyphs in (UNICODE, ASCII):
         for start, span in ((0, 100), (20, 30), (50, 10)):
@@ -165,9 +145,9 @@ def test_correlation_draws_too(make_trace: Callable[[list[dict[str, Any]]], Trac
     """Without a flow the link by correlation is drawn, from either end; never from kernel to kernel."""
     trace = make_trace(
         [
-            _slice("launch", 1, 10, 5, "cuda_runtime", correlation=7),
-            _slice("kernel", 3, 40, 20, "kernel", correlation=7),
-            _slice("kernel", 3, 70, 20, "kernel", correlation=7),
+            complete(10, 5, "launch", "cuda_runtime", args={"correlation": 7}),
+            complete(40, 20, "kernel", "kernel", tid=3, args={"correlation": 7}),
+            complete(70, 20, "kernel", "kernel", tid=3, args={"correlation": 7}),
         ]
     )
     pairs = [(arrow.source.ordinal, arrow.target.ordinal) for arrow in arrows_of(trace, SliceId(0, 0)).drawn]
@@ -180,11 +160,8 @@ def test_all_in_view_are_bounded(make_trace: Callable[[list[dict[str, Any]]], Tr
     """All flows with an end in view are counted, each once; at most MAX of them are drawn."""
     events: list[dict[str, Any]] = []
     for n in range(count):
-        events += [
-            _slice("l", 1, n * 10, 3),
-            _slice("k", 2, n * 10 + 5, 3),
-            *_flow(n, (1, n * 10), (2, n * 10 + 5)),
-        ]
+        launch, kernel = complete(n * 10, 3, "l"), complete(n * 10 + 5, 3, "k", tid=2)
+        events += [launch, kernel, *arrow(n, launch, kernel)]
     trace = make_trace(events)
     rows = [trace.row(lane, 0) for lane in trace.lanes]
     for start, end in ((0, count * 10), (0, 7), (4, 12), (13, 14)):
