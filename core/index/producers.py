@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..base.arrays import U32, AnyArray, distinct
+from ..base.arrays import I64, U32, AnyArray, concatenated_ranges, distinct
 from ..base.kineto import MEMORY_RECORD, NODE
 from .flex import is_flex
 from .format import LaneRole, RowKind
@@ -68,6 +68,8 @@ class Producer:
     is_told_by_names: Callable[[Index], bool] | None = None
     """In place of signs, for a tool whose files hold nothing but slices."""
     waits: re.Pattern[str] = NEVER
+    tasks: re.Pattern[str] = NEVER
+    """Slices around all that a thread does, of whose own time nothing more is known."""
     parts: re.Pattern[str] = NEVER
     joined: re.Pattern[str] = NEVER
     """Processes whose lanes belong to the device of another one, where the file has just one device."""
@@ -286,6 +288,9 @@ PRODUCERS = (
     Producer(
         "Chrome",
         {"category": re.compile(r"devtools\.timeline|^(blink|toplevel|renderer_host)\b|^cc,")},
+        tasks=re.compile(
+            r"^(ThreadControllerImpl::|MessageLoop::|ThreadPool_)?RunTask$|ProcessTaskFromWorkQueue$"
+        ),
     ),
 )
 """The known ones; a file is of the first whose signs it has."""
@@ -391,6 +396,17 @@ def steps_lanes(index: Index) -> list[int]:
     producer = producer_of(index)
     signs = {} if producer is None else lane_signs(index, producer)
     return [number for number, sign in signs.items() if sign.steps and index.lanes["slices"][number]]
+
+
+def whole_collectives(index: Index) -> I64:
+    """Return the positions of the slices of lanes that show whole collectives, ascending."""
+    producer = producer_of(index)
+    if producer is None or not any(sign.collectives for sign in producer.lanes):
+        return np.empty(0, np.int64)
+    lanes = [number for number, sign in lane_signs(index, producer).items() if sign.collectives]
+    rows = index.rows[np.isin(index.rows["lane"], lanes) & (index.rows["kind"] == RowKind.SLICES)]
+    first, count = rows["first"].astype(np.int64), rows["count"].astype(np.int64)
+    return np.sort(concatenated_ranges(first, count))
 
 
 def step_argument(index: Index) -> str:

@@ -21,6 +21,7 @@ from ..base.kineto import (
 )
 from ..index.flex import is_flex, sync_groups
 from ..index.format import NONE
+from ..index.producers import whole_collectives
 from ..index.store import Index
 from ..query.groups import dense
 from ..query.lookup import category_mask, lanes_of, promoted_of
@@ -135,6 +136,8 @@ def collectives_at(index: Index, level: int, own: Callable[[I64], AnyArray] | No
         HOST: category_mask(index, ("user_annotation", "cpu_op")),
     }[level]
     positions = np.flatnonzero(is_candidate[categories] if len(is_candidate) else []).astype(np.int64)
+    if level == DEVICE and len(whole := whole_collectives(index)):
+        positions = whole
     if own is not None:
         positions = positions[own(positions)]
     names = index.column("slices.name")[positions]

@@ -258,6 +258,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
             [op(0, 100), op(10, 30), kernel(0, 10)],
         ),
         "device-bound": ([kernel(0, 400), kernel(600, 400)], 0, [kernel(0, 399), kernel(600, 400)]),
+        "device-busy": ([kernel(0, 250), kernel(750, 250)], 0, [kernel(0, 250), kernel(751, 249)]),
         "one-call": ([op(0, 500, "aten::mm"), kernel(0, 1000)], 0, [op(0, 499, "aten::mm"), kernel(0, 1000)]),
         "launch-gaps": (_gap(101, 590), 101, _gap(100, 590)),
         "communication": (

@@ -691,6 +691,22 @@ def test_tasks_of_a_collective_are_no_work_of_their_own(
     assert {name: value for name, value in ms.items() if value} == shares
 
 
+def test_collectives_of_an_export_are_those_of_ranks(tmp_path: Path) -> None:
+    """Of two ranks the lanes of whole collectives are compared: the one that comes late is found."""
+    events = cann_2023()
+    for rank, late in enumerate((0, 4 * MS)):
+        moved = [
+            {**one, "ts": one["ts"] + late, "dur": one["dur"] - late}
+            if one["name"].startswith("Default/")
+            else one
+            for one in events
+        ]
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(moved), encoding="utf-8")
+    trace = open_trace([tmp_path / f"rank{rank}.json" for rank in (0, 1)], index_dir=tmp_path / "i")
+    (said,) = [one.text for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
+    assert said == "Rank 1 is last in 1 of 1 collective: the other rank waits 4 ms for it"
+
+
 def test_an_exported_step_trace_has_steps(tmp_path: Path) -> None:
     """Iterations in a file of their own are the steps, and a sentence says what takes most in them."""
     events = [*_processes({5: "Step Trace"}), *_threads(5, {5: "Model ID:2"})]
@@ -737,6 +753,13 @@ def bazel() -> list[Event]:
     return [*_threads(1, names), *({**one, "cat": "general information"} for one in slices)]
 
 
+def chrome() -> list[Event]:
+    """A task of 100 ms of whose time 60 are told by nothing within it."""
+    parts = {"RunTask": (0, 100), "Layout": (10, 30), "Paint": (50, 10)}
+    slices = (_slice(name, start * MS, length * MS, 7, 1) for name, (start, length) in parts.items())
+    return [{**one, "cat": "disabled-by-default-devtools.timeline"} for one in slices]
+
+
 @pytest.mark.parametrize(
     ("make", "producer", "text"),
     [
@@ -746,6 +769,11 @@ def bazel() -> list[Event]:
             "Source takes most time of its own, 60 ms in 1 slice of clang, 60.0 % of",
         ),
         (bazel, "Bazel", "; waits aside subprocess.run with 70 ms, 40.0 %"),
+        (
+            chrome,
+            "Chrome",
+            "60.0 % of all own time; tasks aside Layout with 30 ms, 30.0 %",
+        ),
     ],
 )
 def test_sums_and_repetitions_of_builds(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -315,13 +316,40 @@ def _device_is(facts: SourceFacts) -> str:
     needs=("device",),
 )
 def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
+    return _busy_device(facts, (limits["busy_share"], inf), LIMITS)
+
+
+@Rule(
+    "device-busy",
+    "What the device does",
+    "a device is busy at least {busy_share} of the time looked at, waiting for peers aside, and less than "
+    "{bound_share}, from where on it is the limit",
+    OWN,
+    {"busy_share": 0.5, "bound_share": 0.8},
+    helps=(
+        "Both count here: what the device does, and what it waits for in the rest of the time. `breakdown` "
+        "and `idle` say how much either is, `kernels` and `efficiency` what could be shorter."
+    ),
+    kind="headline",
+    needs=("device",),
+)
+def device_busy(facts: SourceFacts, limits: Limits) -> Outcome:
+    return _busy_device(facts, (limits["busy_share"], limits["bound_share"]), {})
+
+
+def _busy_device(
+    facts: SourceFacts, between: tuple[float, float], limited_by: Mapping[KernelType, str]
+) -> Observation | None:
+    """Return what is said of the busiest device where its busy share is in a range, and of what limits it by
+    the type of its work.
+    """
     if not facts.states or not facts.span_ns:
         return None
     busiest = max(facts.states, key=lambda state: state.busy_ns)
     row = [one.device for one in facts.work.devices].index(busiest.device.device)
     busy = facts.in_states(*BUSY, of=busiest)
     part = share(busy.length, facts.span_ns)
-    if part < limits["busy_share"]:
+    if not between[0] <= part < between[1]:
         return None
     times = busiest.ns
     of_kind = {
@@ -335,8 +363,9 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         device = f"{busiest.device.title}, the busiest of {len(facts.states)} devices, is"
     text = (
         f"{device} busy in {format_share(part)} of {about_ns(facts.span_ns)}, mostly with "
-        f"{WORDS.get(kind, kind)}: {LIMITS[kind]}"
+        f"{WORDS.get(kind, kind)}"
     )
+    text += f": {limited_by[kind]}" if kind in limited_by else ""
     most = limiting_work(facts, facts.work[facts.work.device_row == row], kind)
     longest = () if most is None else (most.longest,)
     text += "" if most is None else most.text

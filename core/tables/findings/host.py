@@ -13,13 +13,13 @@ from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE, LaneKind, LaneRole, SliceFlag
-from ...index.producers import producer_of
+from ...index.producers import Producer, producer_of
 from ...index.store import Index
 from ...query.groups import Groups, dense
 from ...query.lookup import op_names
 from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
-from ..host.host_columns import LOADER, READ_OPS
+from ..host.host_columns import LOADER, LONG_NAME, READ_OPS
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .device import COLLECTIVE
@@ -373,19 +373,21 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     longest, of_lanes = top[np.argmax(own_ns[top])], distinct(lanes[top])
     lane = facts.scope.trace.lanes[int(lanes[longest])]
     where = lane.title if len(of_lanes) == 1 else count_of(len(of_lanes), "lane")
-    name = short_name(safe(texts[widest_name]))
+    name = safe(texts[widest_name])
+    name = name if len(name) <= LONG_NAME else short_name(name)
     part = format_share(share(ns, whole))
     slices = count_of(len(top), "slice")
     text = f"{name} takes most time of its own, {about_ns(ns)} in {slices} of {where}, {part} of all own time"
     short = f"{brief(name)}: {about_ns(ns)}, {part} of own time"
-    if _is_wait(index, texts[widest_name]):
-        is_work = [ns > 0 and not _is_wait(index, one) for one, ns in zip(texts, total.tolist())]
-        second = int(np.argmax(np.where(is_work, total, 0)))
-        if is_work[second]:
+    producer = producer_of(index)
+    if kind := _no_work(producer, texts[widest_name]):
+        order = np.argsort(-total, kind="stable").tolist()
+        second = next((at for at in order if total[at] and not _no_work(producer, texts[at])), None)
+        if second is not None:
             working, ns = short_name(safe(texts[second])), int(total[second])
             part = format_share(share(ns, whole))
-            text += f"; waits aside {working} with {about_ns(ns)}, {part}"
-            short = f"Waits aside {brief(working)}: {about_ns(ns)}, {part}"
+            text += f"; {kind} aside {working} with {about_ns(ns)}, {part}"
+            short = f"{kind.capitalize()} aside {brief(working)}: {about_ns(ns)}, {part}"
     evidence = (facts.slice(f"the longest: {name}", int(positions[longest])),)
     starts = facts.scope.starts(facts.source, positions[top])
     claim = merge(starts, starts + index.duration(positions[top]))
@@ -408,10 +410,14 @@ def _unnumbered(index: Index, names: AnyArray) -> tuple[I64, list[str]]:
     return of[codes], list(numbered)
 
 
-def _is_wait(index: Index, name: str) -> bool:
-    """Tell whether slices of a name wait, as the file's producer or the name itself says."""
-    producer = producer_of(index)
-    return WAITING.search(name) is not None or (producer is not None and bool(producer.waits.search(name)))
+def _no_work(producer: Producer | None, name: str) -> str:
+    """Return "waits" for slices that wait, as the file's producer or their name says, "tasks" for those that
+    only hold what a thread does, "" for all others.
+    """
+    if producer is not None and producer.tasks.search(name):
+        return "tasks"
+    is_wait = WAITING.search(name) or (producer is not None and producer.waits.search(name))
+    return "waits" if is_wait else ""
 
 
 def _marks(facts: SourceFacts, names: AnyArray) -> AnyArray:
