@@ -249,7 +249,7 @@ class Member:
     pid: int | None = None  # of the process that wrote it, where its name is Kineto's
     start_ns: int | None = None  # when its first events begin, since 1970
     numbered: bool = False  # no file tells its rank: it is its place among the processes of the run
-    side: str = ""  # of two runs that are shown together the one that it is of: "A"
+    side: str = ""  # of two runs that are shown together what it is called there: "A rank 3 · eager"
     job_rank: int | None = None  # the pid of a FLEX job trace: its rank, if no other file has the same
     source: Source | UnreadableError | None = field(default=None, compare=False, repr=False)
     """What is there, or why that is no trace; None for one that was not looked at."""
@@ -262,11 +262,13 @@ class Member:
     @property
     def title(self) -> str:
         """What the file is called beside others: "rank 3", "rank 3 (TP 1 DP 1)", else its name; of two runs
-        with its side: "A · rank 3".
+        with its side and its run: "A eager", "A rank 3 · eager".
         """
+        if self.side:
+            return self.side
         name = Path(self.path).name if self.rank is None else f"rank {self.rank}"
         layout = f" ({self.layout})" if self.rank is not None and " DP " in self.layout else ""
-        return f"{self.side} · {name}{layout}" if self.side else name + layout
+        return name + layout
 
     def with_facts(self, facts: FileFacts) -> Member:
         """Return the member with what its file says about itself, which counts more than its name."""

@@ -13,6 +13,7 @@ from ..demo.trace import write_demo
 from ..index.captures import Choice
 from ..tables.compare.diff import Difference, difference
 from ..tables.compare.diff_trees import diff_trees
+from ..tables.compare.run_names import run_names
 from ..tables.compare.summary import metrics_named, summarise
 from ..tables.frame.schema import Column, TableSchema
 from ..tables.frame.scope import Scope
@@ -69,7 +70,9 @@ def diff(
     if not sides:
         raise UsageError("diff needs a trace before and one now")
     selection = Selection(step=step, where=where)
-    *earlier, last = [_scope(side, selection) for side in [*sides, now]]
+    all_sides = [_as_opened(side) for side in [*sides, now]]
+    names = run_names([_path_of(one) for one in all_sides])
+    *earlier, last = [(one._scope(selection), name) for one, name in zip(all_sides, names)]
     if tree:
         if len(earlier) > 1:
             raise UsageError("the trees of two traces are compared")
@@ -171,8 +174,18 @@ def demo(folder: str | Path = "tracelane-demo") -> Path:
     return Path(folder)
 
 
+def _as_opened(side: Side) -> OpenedTrace:
+    return side if isinstance(side, OpenedTrace) else _opened(side)
+
+
+def _path_of(opened: OpenedTrace) -> str:
+    """Return the path of a trace's file, of several that of their folder."""
+    first, *others = map(str, opened.info.paths)
+    return first.rpartition("/")[0] if others else first
+
+
 def _scope(side: Side, selection: Selection) -> tuple[Scope, str]:
-    opened = side if isinstance(side, OpenedTrace) else _opened(side)
+    opened = _as_opened(side)
     return opened._scope(selection), ", ".join(Path(path).name for path in opened.info.paths)
 
 

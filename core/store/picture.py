@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.arrays import I64, merge, sum_of
 from ..base.errors import DamagedIndexError, UnreadableError
-from ..base.progress import ProgressCallback, no_progress
+from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..base.units import format_ns
 from ..index.indexing import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
@@ -102,7 +102,7 @@ class StoreAnswers(JudgedAnswers):
 
         return store_tables(self.store, name, options)
 
-    def findings(self) -> Findings:
+    def findings(self, cancelled: CancelledCallback = never) -> Findings:
         """Return the findings of all ranks; evidence is times, as slices are those of the ranks' traces."""
         from .tables import findings_of_store  # with all rules
 

@@ -18,6 +18,7 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text, type
 from tracelane.core.base.units import format_moment, format_ns
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.tables.compare.diff import difference
+from tracelane.core.tables.compare.run_names import brief_name
 from tracelane.core.tables.compare.run_pair import RunPair
 from tracelane.core.tables.compare.summary import summarise
 from tracelane.core.tables.explain.pair_answers import PairAnswers, paired_runs
@@ -103,18 +104,20 @@ async def test_two_bands_and_the_steps_between_them(size: tuple[int, int]) -> No
     """
     pair = pair_of_runs("regions of AIUs")
     steps = pair.common_steps()
-    texts = [f"step {label} {format_moment(int(ns), 3)}" for label, ns in zip(steps.labels, steps.deltas)]
+    changes = zip(steps.labels, steps.deltas.tolist(), steps.are_noise.tolist())
+    texts = [f"step {label} {'≈' * noise}{format_moment(ns, 3)}" for label, ns, noise in changes]
     async with open_viewer(with_cheap_lanes(pair), size) as (app, pilot):
         for keys, at in ((), 0), (("enter",), 0), (("greater_than_sign",), 1), (("less_than_sign",), 0):
             await press_keys(app, pilot, *keys)
             if keys == ("enter",):
+                a, b = map(brief_name, pair.names)
                 first, second = map(format_ns, steps.lengths[0].tolist())
-                assert f"step 0: A {first}, B {second}" in message(app)
+                assert f"step 0: {a} {first}, {b} {second}" in message(app)
             lines = screen_text(app).splitlines()
             where = {
-                text: n for n, line in enumerate(lines) for text in ("▸ A ·", "Δ B", "▸ B ·") if text in line
+                text: n for n, line in enumerate(lines) for text in ("▸ A ", "Δ B", "▸ B ") if text in line
             }
-            assert list(where) == ["▸ A ·", "Δ B", "▸ B ·"] and texts[at] in lines[where["Δ B"]]
+            assert list(where) == ["▸ A ", "Δ B", "▸ B "] and texts[at] in lines[where["Δ B"]]
             clocks = app.session.clocks
             assert steps.b[at, 0] + pair.move(clocks) == steps.a[at, 0]
             computed = [ns for (source, _), ns in clocks.offsets.items() if source == pair.source_count]
@@ -167,7 +170,7 @@ def test_a_picture_has_both_runs(name: str) -> None:
     answer = tracelane_here("view", a, "--against", b, "--width", "80", "--height", "40")
     assert answer.returncode == 0, answer.stderr
     lines = answer.stdout.splitlines()
-    heads = [line[2] for line in lines if line[1:2] == " " and line[3:5] == " ·"]
+    heads = [line[2] for line in lines if line[:2] in ("▸ ", "▾ ") and line[2:4] in ("A ", "B ")]
     count = {"ranks": (4, 2)}.get(name, (1, 1))
     assert heads == ["A"] * count[0] + ["B"] * count[1]
     assert sum("Δ B - A" in line for line in lines) == 1
@@ -204,11 +207,21 @@ def program(folder: Path, name: str, device_us: int, jitter_us: int = 3, waits: 
 @pytest.mark.parametrize(
     ("device_us", "waits", "words", "claimed_us"),
     [
-        (50_000, False, ("as long as A", "within the noise"), 0),
-        (50_002, False, ("more than A", "within the noise"), 0),
-        (60_000, False, ("60 ms more than A in 6 steps (from the start", "slower", "changed most"), 60_000),
-        (60_000, True, ("more than A in 6 steps (from the start", "slower"), 60_000),
-        (40_000, False, ("60 ms less than A", "faster"), 0),
+        (50_000, False, ("b takes as long as a", "within the noise"), 0),
+        (
+            50_002,
+            False,
+            ("more than a", "within the noise", "no kernel or operator changed beyond the noise"),
+            0,
+        ),
+        (
+            60_000,
+            False,
+            ("60 ms more than a in 6 steps (from the start", "kernel k changed most, +10 ms a step (slower)"),
+            60_000,
+        ),
+        (60_000, True, ("more than a in 6 steps (from the start", "slower"), 60_000),
+        (40_000, False, ("60 ms less than a", "kernel k changed most, -10 ms a step (faster)"), 0),
     ],
 )
 def test_only_what_takes_longer_beyond_the_noise_is_a_loss(
@@ -277,9 +290,9 @@ def test_two_runs_and_one_again_on_a_terminal(tmp_path: Path) -> None:
             ("only REGEX", f"against {broken}\r"),
             ("no trace events in it", ":"),
             ("only REGEX", f"against {tuesday}\r"),
-            ("B against A", ":"),
+            ("Two runs", ":"),
             ("only REGEX", "against\r"),
-            ("process 1", "q"),
+            ("by their own time", "q"),
         ),
     )
     assert played.code == 0

@@ -38,7 +38,7 @@ def test_diff_of_steps(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (wall["a"], wall["b"], wall["change"]) == (100_000, 100_000, 0)
     assert main(["diff", f"{trace}:+0us..+50us", f"{trace}:+0us..+100us"]) == 0
     out = capsys.readouterr().out
-    assert "Ops: B against A" in out
+    assert "Ops: +0us..+100us against +0us..+50us" in out
     assert "aten::linear" in out
 
 

@@ -16,6 +16,7 @@ from tracelane.tui.draw.line_context import LineContext
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.ruler import (
     Origin,
+    RulerMarks,
     ruler_lines,
     steps_in,
     tick_label,
@@ -223,9 +224,9 @@ def test_labels_never_run_into_marks_and_range_ends(width: int, begin: int) -> N
         session = Session(view, 99_000_000, range=(begin * 1_000_000, begin * 1_000_000 + 20_000_000))
         marks = [Mark(at, at, "here")]
         look = LineContext(Palette(Depth.NONE), UNICODE, 16, width)
-        line = "".join(segment.text for segment in ruler_lines(session, Origin(0), (), look, 1, marks)[0])[
-            16:
-        ]
+        line = "".join(
+            segment.text for segment in ruler_lines(session, Origin(0), (), look, 1, RulerMarks(marks))[0]
+        )[16:]
         for label in re.findall(r"[\d.]+[^\d.]*", line):
             labels += 1
             number = re.match(r"[\d.]+( ms)?", label)

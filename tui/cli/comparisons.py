@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from tracelane.core.tables.compare.comparable import CANNOT, Need, reasons_of, s
 from tracelane.core.tables.compare.compare import TEST
 from tracelane.core.tables.compare.diff import Difference, MetricChange, difference, history_table
 from tracelane.core.tables.compare.diff_trees import diff_trees, largest_changes
+from tracelane.core.tables.compare.run_names import run_names
 from tracelane.core.tables.compare.summary import Summary, metrics_named, summarise
 from tracelane.core.tables.frame.metrics import Metric
 from tracelane.core.tables.frame.table import Table, Tables
@@ -55,7 +57,19 @@ def read_sides(
     for one in (*([opened] if opened else []), *all_options):
         if not is_store_path(one.traces[0]):
             keep_cached(one.files, one.index_options)
-    return [_read_side(text, options) for text, options in zip(sides, all_options)]
+    summaries = [_read_side(text, options) for text, options in zip(sides, all_options)]
+    if len(sides) + (opened is not None) < 2:
+        return summaries
+    return [replace(one, title=name) for one, name in zip(summaries, side_names(sides, opened))]
+
+
+def side_names(sides: Sequence[str], opened: TraceOptions | None = None) -> list[str]:
+    """Return what sides are called, last what is `opened` beside them: what differs in their names."""
+    parts = [split_side(side) for side in sides]
+    if opened is not None:
+        first, *others = opened.traces
+        parts.append((os.path.dirname(first) if others else first, ""))
+    return run_names([path for path, _ in parts], [part for _, part in parts])
 
 
 def _read_side(text: str, options: TraceOptions) -> Summary:
@@ -109,7 +123,7 @@ def run_diff(options: TraceOptions, as_tree: bool) -> None:
     print_output(
         Printout("diff", replace(Tables.of(*cut), scope=heading)),
         options.form,
-        json=lambda _: _diff_json(result, limit, failed),
+        json=lambda _: _diff_json(result, sides, limit, failed),
         text=lambda _: [_diff_text(tables, titles, limit or COMPARED_ROWS)],
         md=lambda listing: [
             *(f"{side}  {markdown_words(title)}\n" for side, title in titles),
@@ -141,7 +155,7 @@ def _print_trees(options: TraceOptions) -> None:
         raise UsageError("diff --tree compares two traces, or parts of them")
     parts = [split_side(side) for side in options.traces]
     before, now = (side_options(options, *part).scope() for part in parts)
-    titles = [Path(side).name.partition(".")[0] for side in options.traces]
+    titles = side_names(options.traces)
     table = diff_trees(before, now, (titles[0], titles[1]))
     reasons = reasons_of([side_of(before, titles[0])], side_of(now, titles[1]))
     if options.form == "text":
@@ -162,10 +176,13 @@ def _diff_text(tables: Sequence[Table], titles: Sequence[tuple[str, str]], limit
     return "\n\n".join(texts)
 
 
-def _diff_json(result: Difference, limit: int | None, failed: list[MetricChange]) -> Iterator[str]:
+def _diff_json(
+    result: Difference, typed: Sequence[str], limit: int | None, failed: list[MetricChange]
+) -> Iterator[str]:
+    named = (*(("a", run) for run in result.before.members), ("b", result.now))
     sides = [
-        {"side": side, "title": one.title, "scope": one.scope}
-        for side, one in (*(("a", run) for run in result.before.members), ("b", result.now))
+        {"side": side, "title": one.title, "path": path, "scope": one.scope}
+        for (side, one), path in zip(named, typed)
     ]
     metrics = [
         {
@@ -216,7 +233,7 @@ def run_check(
     whole = replace(options, traces=(), begin=None, end=None, step=None, skip_first=None, device_offsets=())
     earlier = read_sides(baselines, whole, options)
     scope = options.scope()
-    here = summarise(scope, options.title) if earlier else None
+    here = summarise(scope, side_names(baselines, options)[-1]) if earlier else None
     metrics = metrics_named(scope, (limit.metric for limit in limits), here)
     for limit in limits:
         check_unit(limit.metric, limit.typed, metrics[limit.metric].unit)

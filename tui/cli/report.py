@@ -34,7 +34,7 @@ from tracelane.tui.text.ops_table import ops_text
 from tracelane.tui.text.picture import plain_picture
 from tracelane.tui.text.telemetry import log_text, steps_text
 
-from .comparisons import raise_incomparable, read_sides
+from .comparisons import raise_incomparable, read_sides, side_names
 from .options import check_new
 from .trace_options import TraceOptions
 
@@ -55,7 +55,8 @@ def run_report(
     telemetry = Telemetry.of(scope, options)
     example = example_of(scope)
     here = summarise(scope, options.title) if bundle or earlier else None
-    result = difference(earlier, here) if earlier and here else None
+    named = None if here is None else replace(here, title=side_names(sides, options)[-1])
+    result = difference(earlier, named) if earlier and named else None
     text = report(
         scope,
         options.title,

@@ -23,7 +23,7 @@ from tracelane.core.base.units import format_ns, format_share
 from tracelane.core.index.arrivals import Arrivals
 from tracelane.core.index.captures import Capture, ranks_text
 from tracelane.core.tables.compare.comparable import CANNOT
-from tracelane.core.tables.compare.compare import UNKNOWN
+from tracelane.core.tables.compare.compare import UNKNOWN, WITHIN
 from tracelane.core.tables.compare.diff import MetricChange, difference
 from tracelane.core.tables.compare.summary import Summary, metrics_named, summarise
 from tracelane.core.tables.metric_groups import metric_group_of
@@ -152,7 +152,7 @@ def _busy(summary: Summary) -> float | None:
 
 
 def _is_beyond_noise(change: MetricChange) -> bool:
-    return bool(change.change) and change.verdict not in (UNKNOWN, CANNOT, "within the noise")
+    return bool(change.change) and change.verdict not in (UNKNOWN, CANNOT, WITHIN)
 
 
 class Program:

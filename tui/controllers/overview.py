@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.progress import CancelledCallback
@@ -14,12 +15,17 @@ from tracelane.core.tables.overview.rows import Groups, stored_overview
 from tracelane.core.trace import Trace
 
 from ..draw.states import DrawnStates
+from ..lanes.strips import Ruler
 from ..panels.overview import DetailsPane
 from ..stage import Controller, Stage, hears
 from ..steps import pair_of, step_marks
 from ..text.overview import FactBlock, Target, fact_blocks
 from .findings import FindingsController
 from .panels import PanelController
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.compare.run_changes import RunChanges
+    from tracelane.core.tables.compare.run_pair import RunPair
 
 
 class OverviewController(Controller):
@@ -28,11 +34,16 @@ class OverviewController(Controller):
         self.panels = panels
         self.findings = findings
         self._known: tuple[Trace, Clocks, Groups] | None = None
+        self._changes: tuple[RunPair, RunChanges] | None = None
 
     def count(self, states: DrawnStates) -> None:
-        """Take what is stored of the trace, else count it; `states` are what its devices did."""
+        """Take what is stored of the trace, else count it; `states` are what its devices did. Of two runs
+        count what changed.
+        """
         trace, clocks = self.store.own_trace, self.store.own_clocks
-        if trace.answers is not None or pair_of(self.store.trace) is not None:
+        if (pair := pair_of(self.store.trace)) is not None:
+            self._count_changes(pair)
+        if trace.answers is not None:
             return
         scope = Scope(trace, clocks=clocks)
         if (stored := stored_overview(scope)) is not None:
@@ -48,8 +59,25 @@ class OverviewController(Controller):
         have = partial(self._have, trace, clocks)
         self.app.call_after_refresh(lambda: self.app.jobs.ask("overview", look, have))
 
+    def _count_changes(self, pair: RunPair) -> None:
+        from tracelane.core.tables.explain.pair_answers import PairAnswers  # it loads most tables
+
+        answers = pair.answers
+
+        def have(changes: RunChanges) -> None:
+            self._changes = pair, changes
+            if self.app.composed:
+                self.app.main.query_one(Ruler).draw_anew()  # which marks what one run lacks
+            self._fill()
+
+        if isinstance(answers, PairAnswers) and (self._changes is None or self._changes[0] is not pair):
+            self.app.call_after_refresh(lambda: self.app.jobs.ask("overview", answers.changes, have))
+
     def _have(self, trace: Trace, clocks: Clocks, groups: Groups) -> None:
         self._known = trace, clocks, groups
+        self._fill()
+
+    def _fill(self) -> None:
         session = self.store.session
         if self.panels.shows_panel and session.panel == "details" and session.selection is None:
             self.panels.fill()
@@ -57,6 +85,14 @@ class OverviewController(Controller):
     def blocks(self) -> Sequence[FactBlock]:
         """Return what is known of the trace; nothing as long as that is counted, or on other clocks."""
         trace, clocks = self.store.own_trace, self.store.own_clocks
+        if self._changes is not None and self._changes[0] is trace:
+            from tracelane.core.tables.overview.pair_rows import pair_rows  # as above
+
+            from ..text.changes import change_blocks
+
+            pair, changes = self._changes
+            groups = pair_rows(pair, changes, clocks)
+            return tuple(change_blocks(pair, groups, changes.per_step, self.findings.of_whole))
         if self._known is None or self._known[0] is not trace or self._known[1] != clocks:
             return ()
         steps = step_marks(trace, clocks, self.store.session.steps)

@@ -23,6 +23,7 @@ from .glyphs import fit_middle
 GAP = 2
 """Cells between two pieces."""
 MIN_TITLE = 16
+"""Cells of a title at least; of two runs half the line, as both names are needed."""
 FEW_DEVICES = 3
 """So many devices are named each, with their share."""
 
@@ -68,12 +69,13 @@ def header_of(
     if steps:
         pieces.append(HeaderPiece(count_of(steps, "step")))
     title = " " + _title(trace)
-    fitting = _fitting(pieces, width - min(MIN_TITLE, cell_len(title)))
+    min_title = min(cell_len(title), MIN_TITLE if pair_of(trace) is None else width // 2)
+    fitting = _fitting(pieces, width - min_title)
     used = sum(GAP + cell_len(piece.text) for piece in fitting)
     for text in busy:
-        least = min(cell_len(title), max(MIN_TITLE, width // 3))
+        least = min(cell_len(title), max(min_title, width // 3))
         if least + used + GAP + cell_len(text) <= width or text == busy[-1]:
-            fitting = _fitting([*fitting, HeaderPiece(text)], width - min(MIN_TITLE, cell_len(title)))
+            fitting = _fitting([*fitting, HeaderPiece(text)], width - min_title)
             break
     used = sum(GAP + cell_len(piece.text) for piece in fitting)
     return [HeaderPiece(fit_middle(title, max(1, width - used), ellipsis).rstrip(), "bold"), *fitting]

@@ -29,6 +29,7 @@ from .ranks import RANK_PARTS, SLOWEST, is_rank
 from .rows import DIMMED, GAP, RowReader, Selected
 from .runs import BusyRow, DrawnRow, InstantRow, Run, SampleRow, SliceRow
 from .segments import (
+    ABOUT,
     SelectedCells,
     busy_segments,
     compact_value,
@@ -106,19 +107,22 @@ def _content(
 
 def step_changes(steps: PairedSteps, view: Viewport, session: Session, look: LineContext) -> list[Segment]:
     """Return a line with how much longer each step of the second run takes, where the first run's begins; the
-    most changed first where there is no room for all.
+    most changed first where there is no room for all. What is noise has a sign for about, and is dim.
     """
     seen = np.flatnonzero((steps.a[:, 0] < view.end) & (steps.a[:, 1] > view.start))
     order = seen[np.argsort(-np.abs(steps.deltas[seen]), kind="stable")][: look.area]
     current, free = steps.at(session.cursor), [True] * look.area
     cells = LineCells.empty(look.area, look.palette.blank)
     for at in order.tolist():
-        text = f"{safe(steps.title(at))} {format_moment(int(steps.deltas[at]), 3)}"
+        is_noise = bool(steps.are_noise[at] and steps.deltas[at])
+        sign = ABOUT if is_noise else ""
+        text = f"{safe(steps.title(at))} {sign}{format_moment(int(steps.deltas[at]), 3)}"
         left = max(0, min(view.cell(int(steps.a[at, 0])), look.area - cell_len(text)))
         own = slice(left, left + cell_len(text) + 1)
         if len(text) <= look.area and all(free[own]):
             free[own] = [False] * len(free[own])
-            cells.put(left, text, look.palette.accent if at == current else look.palette.title)
+            usual = look.palette.dim if is_noise else look.palette.title
+            cells.put(left, text, look.palette.accent if at == current else usual)
     return cells.segments()
 
 

@@ -23,6 +23,7 @@ from .glyphs import fit_middle, length_title
 from .line_context import LineContext, gutter
 from .overlays import range_cells
 from .palette import Look as RunLook
+from .run_marks import LonelyWork, draw_run_marks
 
 TICK_CELLS = 14
 """Least distance of labelled ticks."""
@@ -44,6 +45,19 @@ class Origin(NamedTuple):
     start: int
     file_offset: int = 0
     wall_offset: int | None = None
+
+
+class RulerMarks(NamedTuple):
+    """What is marked on the ruler: marks, that from which the cursor's distance is measured, and of two runs
+    when kernels run that one of them lacks.
+    """
+
+    marks: Sequence[Mark] = ()
+    measured_from: Mark | None = None
+    lonely: LonelyWork | None = None
+
+
+NO_MARKS = RulerMarks()
 
 
 def origin_of(trace: Trace, session: Session) -> Origin:
@@ -132,16 +146,15 @@ def ruler_lines(
     steps: Sequence[StepMark],
     look: LineContext,
     height: int,
-    marks: Sequence[Mark] = (),
-    measured_from: Mark | None = None,
+    marks: RulerMarks = NO_MARKS,
 ) -> list[list[Segment]]:
     """Return the ruler's lines, top to bottom: where there are two, steps, range and the cursor's distance
-    from a mark; then ticks and cursor.
+    from a mark; then ticks and cursor, and of two runs when kernels run that one of them lacks.
     """
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
     lines = []
     if height > 1:
-        above = _steps(view, steps, session, look, measured_from)
+        above = _steps(view, steps, session, look, marks.measured_from)
         lines.append([*gutter(length_title("view", view.span, look.titles - 1), look), *above])
     cursor = time_text(session.cursor, session, origin, digits_for(view))
     excess = cell_len(cursor) - max(1, look.titles - 3)  # beside the cursor's mark, a blank and the separator
@@ -154,9 +167,13 @@ def ruler_lines(
 
 
 def _ticks(
-    view: Viewport, session: Session, origin: Origin, look: LineContext, marks: Sequence[Mark]
+    view: Viewport,
+    session: Session,
+    origin: Origin,
+    look: LineContext,
+    ruler_marks: RulerMarks,
 ) -> list[Segment]:
-    palette, glyphs = look.palette, look.glyphs
+    palette, glyphs, marks = look.palette, look.glyphs, ruler_marks.marks
     canvas = LineCells.empty(look.area, palette.ruler)
     least = TICK_CELLS
     zero = origin.start
@@ -187,6 +204,8 @@ def _ticks(
         if free <= at and at + cell_len(label) <= room and occupied.isdisjoint(cells_of_label):
             canvas.put(at, label, palette.ruler)
             free = max(cell, at + cell_len(label)) + 1
+    if ruler_marks.lonely is not None:
+        draw_run_marks(canvas, ruler_marks.lonely, view, look)
     if session.baseline is not None:
         left, right = range_cells(view, session.baseline)
         style = palette.style(BASELINE_COLOUR, RunLook.FAINT)

@@ -19,7 +19,8 @@ from tracelane.core.trace import Trace
 
 from ..draw.overview import minimap_lines, overview_of
 from ..draw.room import MAX_STRIP
-from ..draw.ruler import origin_of, ruler_lines
+from ..draw.ruler import RulerMarks, origin_of, ruler_lines
+from ..draw.run_marks import lonely_work
 from ..draw.states import DrawnStates
 from ..draw.verdict import StateShares, VerdictFacts, part_text, verdict_lines
 from ..session import ZOOM_STEP, Session
@@ -160,8 +161,14 @@ class Ruler(TimeStrip):
 
     def drawn_lines(self, trace: Trace, session: Session) -> list[list[Segment]]:
         steps, origin = step_marks(trace, session.clocks, session.steps), origin_of(trace, session)
-        height = self.size.height
-        return ruler_lines(session, origin, steps, look_of(self), height, self._marks, self._measured_from)
+        return ruler_lines(
+            session,
+            origin,
+            steps,
+            look_of(self),
+            self.size.height,
+            RulerMarks(self._marks, self._measured_from, lonely_work(trace, session.clocks)),
+        )
 
     def pressed(self, x: int) -> None:
         self.post_message(TimePressed(self.time_at(x)))

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.colours import key_of
 from tracelane.core.export.formats import is_left, text_in_cell
-from tracelane.core.tables.compare.compare import PRESENCE, delta_key
+from tracelane.core.tables.compare.compare import PRESENCE, VERDICT, WITHIN, delta_key
 from tracelane.core.tables.frame.schema import Column as TableColumn
 from tracelane.core.tables.frame.table import Table, Value
 from tracelane.core.tables.registry import PANELS
@@ -45,6 +45,8 @@ FEW = 200
 DURATION = re.compile(r"([+-]?[\d,]+)(?:\.(\d+))? (ns|µs|ms|s)")
 ARROWS = ("  ", " ▲", " ▼")
 """Behind a change: none, more, less; -1 is the last."""
+ABOUT = " ≈"
+"""Behind a change that is noise, in place of these."""
 MORE, LESS = "table--more", "table--less"
 
 
@@ -183,12 +185,21 @@ def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> Colu
     if column.change:
         least, titled = least + len(ARROWS[0]), titled + len(ARROWS[0])
 
+    verdicts = table.data.get(VERDICT.key)
+
+    def is_noise(row: int) -> bool:
+        return verdicts is not None and verdicts[row] == WITHIN
+
     def cell_text(row: int) -> str:
         value = table.value(row, column.key)
-        return written_in(table, column, value) + (ARROWS[_sign(value)] if column.change else "")
+        text = written_in(table, column, value)
+        if not column.change:
+            return text
+        sign = _sign(value)
+        return text + (ABOUT if sign and is_noise(row) else ARROWS[sign])
 
     def style(row: int) -> str:
-        return ("", MORE, LESS)[_sign(table.value(row, column.key))]
+        return "" if is_noise(row) else ("", MORE, LESS)[_sign(table.value(row, column.key))]
 
     return ColumnView(
         column.heading,

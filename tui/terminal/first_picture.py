@@ -30,7 +30,7 @@ from ..draw.overview import minimap_lines
 from ..draw.palette import SYSTEMS, Depth, depth_of, palette_for
 from ..draw.room import Room
 from ..draw.rows import RowReader
-from ..draw.ruler import origin_of, ruler_lines
+from ..draw.ruler import RulerMarks, origin_of, ruler_lines
 from ..draw.segments import ascii_segments
 from ..draw.verdict import VerdictFacts, verdict_lines
 from ..fitting import fit_to_screen
@@ -101,7 +101,9 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     if room.ruler:
         steps = step_marks(trace, session.clocks, session.steps)
         near = nearest_mark(marks, session.cursor)
-        lines += ruler_lines(session, origin_of(trace, session), steps, look, room.ruler, marks, near)
+        lines += ruler_lines(
+            session, origin_of(trace, session), steps, look, room.ruler, RulerMarks(marks, near)
+        )
     layout = Layout(trace, session)
     scroll = layout.scrolled(session.scroll, fit.lanes)
     reader = RowReader(trace, screen.eighths)

@@ -7,7 +7,15 @@ from dataclasses import replace
 from tracelane.core.export.formats import text_in_unit
 from tracelane.core.tables.compare.comparable import CANNOT
 from tracelane.core.tables.compare.compare import PRESENCE, TEST, VERDICT, delta_key, relative_key
-from tracelane.core.tables.compare.diff import CONTRIBUTION, WITH_DEVICE, Difference, MetricChange, judged_by
+from tracelane.core.tables.compare.diff import (
+    CONTRIBUTION,
+    WITH_DEVICE,
+    Difference,
+    MetricChange,
+    against,
+    judged_by,
+)
+from tracelane.core.tables.compare.run_names import brief_name
 from tracelane.core.tables.frame.schema import Column, TableSchema
 from tracelane.core.tables.frame.table import Table, Value
 
@@ -87,11 +95,17 @@ def metric_table(result: Difference) -> Table:
         "relative": ["-" if c.relative is None else f"{c.relative:+.2%}" for c in changes],
         "verdict": [noise_text(change) for change in changes],
     }
+    runs = result.before.members
+    titles = {"b": f"B {brief_name(result.now.title)}"}
+    if len(runs) == 1:
+        titles["a"] = f"A {brief_name(runs[0].title)}"
+    columns = tuple(replace(one, title=titles.get(one.key, one.title)) for one in DIFF_METRICS.columns)
     bases = dict.fromkeys(basis for change in changes if (basis := noise_basis(change)))
     notes = [f"noise: {TEST}; here of {', '.join(bases)}"] if bases else []
     if result.reasons:
         notes.insert(0, f"{CANNOT}: {'; '.join(dict.fromkeys(result.reasons.values()))}")
-    return Table.from_arrays(DIFF_METRICS, "B against A", data, notes=tuple(notes))
+    schema = replace(DIFF_METRICS, columns=columns)
+    return Table.from_arrays(schema, against(result.before, result.now), data, notes=tuple(notes))
 
 
 def noise_basis(change: MetricChange) -> str:

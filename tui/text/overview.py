@@ -102,7 +102,7 @@ def fact_blocks(
     for name in ("compile", "memory"):
         if name in groups:
             yield FactBlock(TITLES[name], tuple(_timed(name, groups[name])))
-    yield FactBlock("What is in it", tuple(_contents(trace)), spare=True)
+    yield contents_block(trace)
 
 
 def _timed(group: str, rows: Sequence[OverviewRow]) -> Iterator[FactRow]:
@@ -162,6 +162,11 @@ def _finding_rows(findings: Findings) -> Iterator[FactRow]:
         share = format_share(finding.share) if finding.claimed_ns else ""
         said = finding.short or finding.text
         yield FactRow(finding.title, cost, share, said, target=finding, name=f"{finding.title}: {said}")
+
+
+def contents_block(trace: Trace) -> FactBlock:
+    """Return how much of what the files hold, where there is room for it."""
+    return FactBlock("What is in it", tuple(_contents(trace)), spare=True)
 
 
 def _contents(trace: Trace) -> Iterator[FactRow]:

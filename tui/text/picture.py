@@ -23,7 +23,8 @@ from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
 from ..draw.room import verdict_height
 from ..draw.rows import RowReader
-from ..draw.ruler import origin_of, ruler_lines
+from ..draw.ruler import RulerMarks, origin_of, ruler_lines
+from ..draw.run_marks import lonely_work
 from ..draw.segments import ascii_segments
 from ..draw.verdict import verdict_lines
 from ..session import Session
@@ -68,7 +69,12 @@ def picture(
     lines += minimap_lines(trace, session, look, reader.hits, known.states)
     steps = step_marks(trace, session.clocks, session.steps)
     lines += ruler_lines(
-        session, origin_of(trace, session), steps, look, 2 if height > LOW and (steps or session.range) else 1
+        session,
+        origin_of(trace, session),
+        steps,
+        look,
+        2 if height > LOW and (steps or session.range) else 1,
+        RulerMarks(lonely=lonely_work(trace, session.clocks)),
     )
     lines += _found_lines(reader, session, look) if height > LOW else []
     room = height - len(lines)

@@ -27,13 +27,13 @@ absolute deviation, 1993; any table of Student's t.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
+from ...base.arrays import I64, AnyArray, Bools
 from ..frame.schema import Column
 from ..frame.table import ABSENT, Table, Value
 from ..frame.table_rows import Values
@@ -42,10 +42,13 @@ Verdict: TypeAlias = Literal[
     "slower", "faster", "higher", "lower", "within the noise", "noise unknown", "cannot be compared"
 ]
 
+VERDICTS: Mapping[str, Verdict] = {str(one): one for one in get_args(Verdict)}
+"""Verdicts by their texts, as columns hold them."""
 MIN = 3
 """The fewest values of a side from which its noise can be estimated."""
 LIMIT = 3.0
 UNKNOWN: Verdict = "noise unknown"
+WITHIN: Verdict = "within the noise"
 TEST = "difference of medians beyond 3 standard errors (from MAD; for few values Student's t for 0.27 %)"
 """The test in one line, printed below results."""
 FEW = 3
@@ -73,6 +76,10 @@ class Spread:
     def is_known(self) -> bool:
         return self.count >= MIN
 
+    def of_single(self, value: float) -> Spread:
+        """Return a single one of the values, which scatters as all do."""
+        return replace(self, median=float(value), is_single=True)
+
     def error(self, deviation: float) -> float:
         """Return the standard error of the median, of a single one that of a value, if it scatters so."""
         return deviation if self.is_single else 1.2533 * deviation / math.sqrt(self.count)
@@ -97,7 +104,7 @@ class Comparison:
         if self.error is None:
             return UNKNOWN
         if abs(self.change) <= self.limit * self.error:
-            return "within the noise"
+            return WITHIN
         return "slower" if self.change > 0 else "faster"
 
 
@@ -130,6 +137,16 @@ def compare_spreads(before: Spread, now: Spread) -> Comparison:
     errors = [side.error((side if side.is_known else known[0]).deviation) for side in (before, now)]
     freedom = sum(side.count - 1 for side in known)
     return Comparison(before, now, math.hypot(*errors), student_limit(freedom))
+
+
+def are_within_scatter(before: I64, now: I64) -> Bools:
+    """Return which of the steps that two runs have changed by no more than single steps scatter; none where
+    that is not known. All are compared at once, each as `compare_spreads` compares single ones.
+    """
+    if len(before) < MIN:
+        return np.zeros(len(before), np.bool_)
+    error = math.hypot(*(spread_of(values.tolist()).deviation for values in (before, now)))
+    return np.asarray(np.abs(now - before) <= student_limit(2 * (len(before) - 1)) * error, np.bool_)
 
 
 def student_limit(freedom: int) -> float:
@@ -202,7 +219,7 @@ def compare(
     )
     if parents is not None:
         table = _depth_first(table, parents)
-    return table if noise is None else _judged(table, noise)
+    return table if noise is None else judged(table, map(noise, table.texts(table.columns[0].key)))
 
 
 def _paths(now: Table, past: Table) -> tuple[I64, I64, I64]:
@@ -307,9 +324,9 @@ def _cells(table: Table, column: Column, rows: I64) -> AnyArray:
     return cells
 
 
-def _judged(table: Table, noise: RowNoise) -> Table:
-
-    comparisons = [noise(row) for row in table.texts(table.columns[0].key)]
+def judged(table: Table, of_rows: Iterable[Comparison | None]) -> Table:
+    """Return a compared table with what is noise of each row, behind all other columns; None: not known."""
+    comparisons = list(of_rows)
     errors = [np.nan if one is None or one.error is None else one.error for one in comparisons]
     verdicts = [UNKNOWN if one is None else one.verdict for one in comparisons]
     data = {**table.data, VERDICT.key: verdicts, ERROR.key: np.array(errors, np.float64)}

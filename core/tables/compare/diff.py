@@ -7,7 +7,7 @@ time in a step, a row of steps by that step's time against the scatter of all st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from .compare import (
     MIN,
     UNKNOWN,
     VERDICT,
+    WITHIN,
     Comparison,
     RowNoise,
     Spread,
@@ -109,7 +110,7 @@ class MetricChange(NamedTuple):
         change, time = self.change, self.metric.unit == "ns"
         if self.reason or change is None or change <= 0 or (time and change < least_ns):
             return False
-        if self.verdict in ("within the noise", "faster", "lower"):
+        if self.verdict in (WITHIN, "faster", "lower"):
             return False
         return self.relative is None or self.relative > share
 
@@ -149,8 +150,8 @@ def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> D
     for name in LEADING:
         if name in now.tables and name in before.tables:  # not made before there was such a table
             sides = _with_others(name, now, before)
-            noise = _row_noise(name, before, now) if name in JUDGED else None
-            table = compare(*sides, noise=noise, scope="B against A")
+            noise = row_noise(name, before, now) if name in JUDGED else None
+            table = compare(*sides, noise=noise, scope=against(before, now))
             if noise is not None and _row_need(name, table, (before, now)) in reasons:
                 table = replace(table, data={**table.data, VERDICT.key: [CANNOT] * len(table)})
             tables[name] = _ranked(name, table, least_ns)
@@ -162,6 +163,11 @@ def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> D
         reason = _reason(metric, value, before, now, reasons)
         metrics[name] = MetricChange(metric, value, *_metric_noise(name, before, now), reason)
     return Difference(before, now, metrics, tables, reasons)
+
+
+def against(before: Summary, now: Summary) -> str:
+    """Return what a comparison speaks of: "compiled against eager"."""
+    return f"{now.title} against {before.title}"
 
 
 def _reason(
@@ -370,7 +376,7 @@ def _metric_noise(name: str, before: Summary, now: Summary) -> tuple[Comparison 
         return compare_values(past, present), len(past)
     group, _, row = name.partition(".")
     if group in NAMED and f"{row.rpartition('.')[2]}_ns" == LEADING[NAMED[group]]:
-        return _row_noise(NAMED[group], before, now)(row.rpartition(".")[0]), 0
+        return row_noise(NAMED[group], before, now)(row.rpartition(".")[0]), 0
     key = REPEATED.get(name) or REPEATED.get(name.rpartition(".")[0])
     if key is None or not _have_steps((*before.members, now), key):
         return None, 0
@@ -381,7 +387,7 @@ def _metric_noise(name: str, before: Summary, now: Summary) -> tuple[Comparison 
     return (compare_values(past, present) if past and present else None), 0
 
 
-def _row_noise(name: str, before: Summary, now: Summary) -> RowNoise:
+def row_noise(name: str, before: Summary, now: Summary) -> RowNoise:
     """Return what compares what repeats of a row: its leading time in each earlier run, or in each step."""
     by_runs, key = len(before.members) >= MIN, judged_by(name, now.tables[name])
     if by_runs:
@@ -399,6 +405,21 @@ def _row_noise(name: str, before: Summary, now: Summary) -> RowNoise:
         # What runs in less than half of the steps on both sides has no median to compare.
         is_idle = not (by_runs or name == "steps" or past.median or present.median)
         return None if is_idle else compare_spreads(past, present)
+
+    return noise
+
+
+def noise_in_a_step(name: str, before: Summary, now: Summary) -> Callable[[str, int, int], Comparison | None]:
+    """Return what compares a row's time in one step of each side, ns before and now, by how that scatters
+    from step to step.
+    """
+    sides = _spreads_over_steps(name, before), _spreads_over_steps(name, now)
+
+    def noise(row: str, before_ns: int, now_ns: int) -> Comparison | None:
+        past, present = (spreads.get(row, absent) for spreads, absent in sides)
+        if past is None or present is None:
+            return None
+        return compare_spreads(past.of_single(before_ns), present.of_single(now_ns))
 
     return noise
 
@@ -430,9 +451,7 @@ def _single_steps(side: Summary, key: str) -> Spreads:
     """Return the time of each step, with the scatter of all."""
     steps = side.column("steps", key)
     scatter = spread_of([*steps.values()]) if steps else None
-    return {
-        row: replace(scatter, median=float(ns), is_single=True) for row, ns in steps.items() if scatter
-    }, None
+    return {row: scatter.of_single(ns) for row, ns in steps.items() if scatter}, None
 
 
 def _have_steps(runs: Sequence[Summary], key: str) -> bool:

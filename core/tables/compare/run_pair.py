@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64
+from ...base.arrays import I64, Bools
 from ...base.clock import Clocks
 from ...index.file_facts import Member
 from ...trace import Trace
@@ -20,9 +19,9 @@ from ...trace.step_spans import StepSpans
 if TYPE_CHECKING:  # what only a pair needs is loaded when there is one
     from ...trace.alignment import Alignment
     from ..frame.scope import Scope
+    from .run_changes import RunChanges
 
 SIDES = ("A", "B")
-AGAINST = "B against A"
 
 
 class PairedSteps(NamedTuple):
@@ -38,6 +37,7 @@ class PairedSteps(NamedTuple):
     b: I64  # n x 2
     rows: I64  # n x 2: of A, of B
     lengths: I64  # n x 2: of A, of B, ns
+    are_noise: Bools  # n: whether the change is within what steps of the two runs scatter by
     without: tuple[int, int] = (0, 0)  # steps of A and of B that the other run lacks
     by_cadence: bool = False  # whether lengths are the device's cadence
 
@@ -62,14 +62,27 @@ class PairedSteps(NamedTuple):
 
 
 class RunPair(Trace):
-    """Two runs as one trace: the sources of `a`, then those of `b`, each titled with its side."""
+    """Two runs as one trace: the sources of `a`, then those of `b`, each titled with its side and its run."""
 
     def __init__(self, a: Trace, b: Trace) -> None:
-        super().__init__([*a.indexes, *b.indexes], [*_members(a, SIDES[0]), *_members(b, SIDES[1])])
+        from .run_names import run_names
+
+        names = run_names([_path_of(run) for run in (a, b)])
+        members = [one for side, run, name in zip(SIDES, (a, b), names) for one in _members(run, side, name)]
+        super().__init__([*a.indexes, *b.indexes], members)
         self.a, self.b = a, b
+        self.names = names[0], names[1]
+        """What the runs are called: by what differs in the names of their files."""
         self.first = a.source_count
         """The number of B's first source."""
+        self.changes: RunChanges | None = None
+        """What changed from A to B; None until that is counted."""
         self._steps: dict[str, PairedSteps] = {}
+
+    @property
+    def spoken_names(self) -> tuple[str, str]:
+        """What sentences call the runs: A and B where nothing tells their names apart."""
+        return self.names if self.names[0] != self.names[1] else (SIDES[0], SIDES[1])
 
     @property
     def alignment(self) -> Alignment:
@@ -114,20 +127,31 @@ class RunPair(Trace):
         return self._steps[name]
 
 
-def _members(run: Trace, side: str) -> list[Member]:
-    return [replace(one, side=side) for one in run.members]
+def _path_of(run: Trace) -> str:
+    """Return the path of a run's file, of several that of their folder."""
+    path = str(run.indexes[0].path)
+    return path if len(run.indexes) == 1 else path.rpartition("/")[0]
+
+
+def _members(run: Trace, side: str, name: str) -> list[Member]:
+    """Return the files of a run as they are called beside the other run."""
+    if len(run.members) == 1:
+        return [replace(run.members[0], side=f"{side} {name}")]
+    return [replace(one, side=f"{side} {one.title} · {name}") for one in run.members]
 
 
 def _paired(a: Scope, b: Scope) -> PairedSteps:
     """Pair the k-th steps of one label; where no label is in both runs, steps by their order."""
     from ...trace.step_spans import step_spans
     from ..steps.step_length import span_lengths
+    from .compare import are_within_scatter
 
     first, second = (step_spans(one.trace, one.clocks, one.steps or None) for one in (a, b))
     if first is None or second is None:
         whole = np.array([a.trace.opening_span, b.trace.opening_span], np.int64)
         lengths = (whole[:, 1] - whole[:, 0])[None]
-        return PairedSteps(("",), whole[:1], whole[1:], np.full((1, 2), -1), lengths)
+        rows, unknown = np.full((1, 2), -1), np.zeros(1, np.bool_)
+        return PairedSteps(("",), whole[:1], whole[1:], rows, lengths, unknown)
     keys, other = _keys(first), _keys(second)
     of_key = {key: at for at, key in enumerate(other)}
     pairs = [(at, of_key[key]) for at, key in enumerate(keys) if key in of_key]
@@ -139,7 +163,9 @@ def _paired(a: Scope, b: Scope) -> PairedSteps:
     lengths = np.stack([one[rows[:, n]] for n, one in enumerate(each)], 1)
     labels = tuple(first.titles[at] for at in rows[:, 0].tolist())
     without = len(keys) - len(rows), len(other) - len(rows)
-    return PairedSteps(labels, of_a[rows[:, 0]], of_b[rows[:, 1]], rows, lengths, without, by_cadence)
+    are_noise = are_within_scatter(lengths[:, 0], lengths[:, 1])
+    marks = of_a[rows[:, 0]], of_b[rows[:, 1]]
+    return PairedSteps(labels, *marks, rows, lengths, are_noise, without, by_cadence)
 
 
 def _keys(spans: StepSpans) -> list[tuple[str, int]]:
@@ -152,9 +178,5 @@ def _keys(spans: StepSpans) -> list[tuple[str, int]]:
 
 
 def title_of_pair(pair: RunPair) -> str:
-    """Return what the pair is called: "A one.json against B two.json"."""
-    names = (Path(run.sources[0].path) for run in (pair.a, pair.b))
-    texts = (
-        path.name if run.source_count == 1 else path.parent.name for path, run in zip(names, (pair.a, pair.b))
-    )
-    return " against ".join(f"{side} {text}" for side, text in zip(SIDES, texts))
+    """Return what the pair is called: "A eager · B compiled"."""
+    return " · ".join(f"{side} {name}" for side, name in zip(SIDES, pair.names))

@@ -308,6 +308,22 @@ def summarise(scope: Scope, title: str) -> Summary:
     return Summary(title, text, metrics(scope), tables, recorded=recorded(whole))
 
 
+def summarise_work(scope: Scope, title: str) -> Summary:
+    """Return the part of a summary by which kernels, ops and steps are compared: without other tables, and
+    with the metrics of steps alone.
+    """
+    whole = scope
+    scope = with_known_ends(whole)
+    spreads, calls = _spreads(scope), _host_calls(scope)
+    tables = {
+        "kernels": _kernels(scope, spreads["kernels"]),
+        "ops": _ops(scope, "name", spreads["ops"], calls["ops"]),
+        "steps": _steps(scope),
+    }
+    text = timed_work(scope).scope.text
+    return Summary(title, text, metrics(scope, ("step",)), tables, recorded=recorded(whole))
+
+
 def metrics_named(scope: Scope, names: Iterable[str], summary: Summary | None = None) -> dict[str, Metric]:
     """Return a scope's metrics by name, of single rows too; UsageError for one that there cannot be."""
     names = list(dict.fromkeys(names))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...base.arrays import I64
 from ...base.errors import UsageError
 from ...base.private import read_sealed_json
+from ...base.progress import CancelledCallback, never
 from ...base.safe_text import markdown_words
 from ...base.units import about_ns, format_share
 from ...query.views import SliceId
@@ -127,8 +128,8 @@ class JudgedAnswers(Answers):
     """Answers of a capture store that has findings, too."""
 
     @abstractmethod
-    def findings(self) -> Findings:
-        """Return the findings about all ranks."""
+    def findings(self, cancelled: CancelledCallback = never) -> Findings:
+        """Return the findings about all ranks, or about two runs. Raises Cancelled."""
 
 
 def saved_findings(scope: Scope) -> Findings:
@@ -136,7 +137,7 @@ def saved_findings(scope: Scope) -> Findings:
     from .judge import findings  # all the rules, which reading findings does not need
 
     if isinstance(scope.trace.answers, JudgedAnswers):
-        return scope.trace.answers.findings()
+        return scope.trace.answers.findings(scope.cancelled)
     if not is_whole(scope):
         return findings(scope)
     stored = stored_findings(scope)
