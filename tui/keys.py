@@ -17,6 +17,10 @@ from .session import Session
 
 OWN_KEYS: Final[Mapping[FocusedPart, tuple[tuple[str, str, str], ...]]] = {
     "lanes": (),
+    "strip": (
+        ("← →", "Choose a part", "Of the verdict's bar, or of the minimap"),
+        ("Enter", "Go there", "To where the part lasts longest, or to the time or step"),
+    ),
     "table": (
         ("↑ ↓", "Choose a row", "PgUp, PgDn, Home and End too"),
         ("← →", "Sort by a column", "The greatest numbers first"),
@@ -36,6 +40,7 @@ OWN_KEYS: Final[Mapping[FocusedPart, tuple[tuple[str, str, str], ...]]] = {
 """Keys that a part has of its own: the key, what it is called, what it does."""
 PANE_COMMANDS: Final[Mapping[FocusedPart, tuple[str, ...]]] = {
     "lanes": ("next", "down", "details", "focus", "fold", "next-gap", "launch", "kernel", "longest"),
+    "strip": ("verdict", "minimap", "other-pane"),
     "table": ("panel-back", "maximise", "copy", "other-pane"),
     "flame": ("focus", "same-name", "back", "panel-back", "maximise", "other-pane"),
     "text": ("same-name", "copy", "maximise", "other-pane"),
@@ -81,6 +86,8 @@ def state_keys(
     if part == "flame":
         pairs = [("↑↓←→", "choose"), ("Enter", "its slices")]
         pairs += _pairs({"focus": "zoom", "back": "out", "other-pane": "table"}, remapped)
+    elif part == "strip":
+        pairs = [("←→", "choose"), ("Enter", "go"), *_pairs({"other-pane": "lanes"}, remapped)]
     elif part == "table":
         pairs = [("←→", "sort"), ("Enter", "go"), *_pairs({"copy": "copy", "maximise": "maximise"}, remapped)]
         pairs += _pairs({"other-pane": "lanes"}, remapped)

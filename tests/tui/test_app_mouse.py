@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,13 +14,16 @@ from tests.tui.driver import message, open_viewer
 from tests.tui.small_trace import small_trace
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.views import SliceId
+from tracelane.core.tables.device.states import longest_in
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.line import lane_key
 from tracelane.tui.draw.line_context import title_cells
-from tracelane.tui.draw.verdict import STATES, StateShares, part_text, share_texts
+from tracelane.tui.draw.runs import HATCH
+from tracelane.tui.draw.verdict import STATES, StateShares, part_cells, part_text, share_texts
+from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.strips import Verdict
-from tracelane.tui.session import RowKey
+from tracelane.tui.session import GapId, RowKey
 
 SIZE = (120, 40)
 TITLES = title_cells(SIZE[0])
@@ -247,7 +250,96 @@ async def test_the_verdict_under_the_mouse(trace: Trace) -> None:
 def test_each_cell_of_the_verdict_says_its_part(values: list[float], area: int) -> None:
     """All cells of the bar say something, each part is said, and the parts take turns as they are drawn."""
     shares = StateShares("AIU 0", 10**9, {key: one / sum(values) for key, one in zip(STATES, values)})
-    texts = [part_text(shares, cell, area) for cell in range(area)]
-    assert all(texts) and not part_text(shares, -1, area) and not part_text(shares, area, area)
-    named = [name for name, _ in groupby(texts)]
-    assert len(named) == len(set(named)) and len(named) >= min(len(values), 2)
+    parts = part_cells(shares, area)
+    assert [cell for _, cells in parts for cell in cells] == list(range(area)) and all(
+        cells for _, cells in parts
+    )
+    texts = [part_text(shares, part) for part, _ in parts]
+    assert len(texts) == len(set(texts)) and len(texts) >= min(len(values), 2)
+
+
+async def test_parts_of_the_bar_lead_to_where_they_last_longest(trace: Trace) -> None:
+    """A click on a part shows the longest time of its state, which no other of that state exceeds; the arrows
+    choose parts, each of which is said, and Enter answers as the click.
+    """
+    async with open_viewer(trace, SIZE) as (app, pilot):
+        verdict, reader = app.main.query_one(Verdict), app.main.query_one(LaneCanvas).reader
+        assert verdict.facts is not None and verdict.facts.spent is not None and reader is not None
+        parts = part_cells(verdict.facts.spent, app.session.viewport.width)
+        states = app.main.query_one(LaneCanvas).states
+        assert states is not None and len(parts) > 1
+        await pilot.press("shift+tab")
+        for number, (part, cells) in enumerate(parts):
+            longest = longest_in(states.of_devices, part.states)
+            assert longest is not None
+            await pilot.click(Verdict, offset=(TITLES + cells.start, 0))
+            by_mouse, said = app.session, message(app)
+            assert said.startswith(f"longest {part.name}, {format_ns(longest[1] - longest[0])}")
+            assert by_mouse.cursor == longest[0]
+            assert by_mouse.viewport.start <= longest[0] and longest[1] <= by_mouse.viewport.end
+            app.dismiss_message()
+            await pilot.press("right" if number else "left")
+            assert message(app) == part_text(verdict.facts.spent, part)
+            await pilot.press("enter")
+            assert (app.session.viewport, app.session.selection, message(app)) == (
+                by_mouse.viewport,
+                by_mouse.selection,
+                said,
+            )
+            app.dismiss_message()
+        await pilot.press("escape")
+        assert app.main.focused is app.main.query_one(LaneCanvas)
+
+
+async def test_the_minimap_by_keys(trace: Trace) -> None:
+    """What the mouse is over is said; the arrows go from the middle of the view on, and Enter answers as a
+    click there does.
+    """
+    async with open_viewer(trace, SIZE) as (app, pilot):
+        await pilot.press("W")
+        await pilot.hover("#minimap", offset=(TITLES + 60, 0))
+        text = message(app)
+        assert " from the start" in text
+        await pilot.click("#minimap", offset=(TITLES + 60, 0))
+        by_mouse = app.session.viewport
+        await pilot.hover("#lanes", offset=(2, 30))
+        await pilot.press("shift+tab", "shift+tab")
+        assert message(app) == text
+        await pilot.press(*["left"] * 10, "enter")
+        assert app.session.viewport != by_mouse
+        await pilot.press(*["right"] * 10, "enter")
+        assert app.session.viewport == by_mouse
+        await pilot.press("shift+tab")
+        assert app.main.focused is app.main.query_one(LaneCanvas) and not message(app)
+
+
+async def test_a_hatch_by_mouse_and_by_key(trace: Trace) -> None:
+    """Over a hatch it is said in full why the device does nothing; a click and Enter there select the gap."""
+    async with open_viewer(trace, (160, 40)) as (app, pilot):
+        canvas = app.main.query_one(LaneCanvas)
+        await pilot.press("escape", "down", "down")
+        hatches = [
+            (y, run, line)
+            for y in range(canvas.size.height)
+            if (line := canvas.line_at(y)) is not None and line.lane is not None and canvas.reader is not None
+            for row in [
+                canvas.reader.row(
+                    line.lane, line.depth, app.session.viewport, app.session.clocks, app.session.colour_by
+                )
+            ]
+            for run in getattr(row, "runs", ())
+            if run.flags & HATCH
+        ]
+        assert hatches
+        y, run, line = max(hatches, key=lambda one: one[1].left)  # not the time before the first work
+        cell = (run.left + run.right) // 2
+        await pilot.hover("#lanes", offset=(title_cells(160) + cell, y))
+        assert message(app).startswith(run.label.partition(" ")[0])
+        await pilot.click("#lanes", offset=(title_cells(160) + cell, y))
+        selected = app.session.selection
+        assert isinstance(selected, GapId)
+        app.store.go(replace(app.session, selection=None, focus=line.row_key))
+        await pilot.pause()
+        app.run_command("details")
+        await pilot.pause()
+        assert app.session.selection == selected

@@ -10,12 +10,21 @@ from tracelane.core.base.kineto import ANNOTATIONS, OPS
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.views import SliceId
-from tracelane.core.trace import Trace
+from tracelane.core.trace import LaneRole, Row, Trace
 from tracelane.core.trace.arrows import device_work_of_id
 
 from ..draw.layout import Layout
 from ..draw.line import LineKind, alike, holders, lane_key
-from ..draw.things import Thing, child_near, nearest_thing, parent, row_of, thing_before, thing_in
+from ..draw.things import (
+    Thing,
+    child_near,
+    gap_thing_at,
+    nearest_thing,
+    parent,
+    row_of,
+    thing_before,
+    thing_in,
+)
 from ..session import RowKey, Session
 from . import view
 from .scene import Refusal, Scene
@@ -95,7 +104,9 @@ def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
 
 
 def at_cursor(scene: Scene) -> Session:
-    """Select what lies at the cursor on the focused row, else what lies nearest, in view if anything is."""
+    """Select what lies at the cursor on the focused row, on a device's lane a gap too that fills its cell;
+    else what lies nearest, in view if anything is.
+    """
     trace, session, layout, left = scene.trace, scene.session, scene.layout, scene.left
     row = session.focus or first_row(scene)
     if row is None:
@@ -108,12 +119,24 @@ def at_cursor(scene: Scene) -> Session:
         at = left.nearest(whole.source, whole.number, session.cursor)
         thing = thing_in(trace, session.clocks, whole, at)
     else:
-        thing = _nearest_visible(scene._replace(left=None), row)
+        gap = None if whole is None else _gap_in_cell(scene, whole)
+        thing = gap or _nearest_visible(scene._replace(left=None), row)
         if thing is None and whole is not None:
             thing = nearest_thing(trace, session.clocks, whole, session.cursor)
     if thing is None:
         raise Refusal("this row is empty")
     return select(scene, thing)
+
+
+def _gap_in_cell(scene: Scene, row: Row) -> Thing | None:
+    """Return the gap in a device's work that fills the cell at the cursor, as a click there selects it."""
+    trace, session = scene.trace, scene.session
+    if trace.lanes[row.lane].role is not LaneRole.DEVICE or row.kind is not RowKind.SLICES:
+        return None
+    cell = session.viewport.cell(session.cursor)
+    gap = gap_thing_at(trace, session.clocks, row, session.cursor)
+    left, right = (session.viewport.edge(one) for one in (cell, cell + 1))
+    return gap if gap is not None and gap.start <= left and right <= gap.end else None
 
 
 def up(scene: Scene) -> Session:

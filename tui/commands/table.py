@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from tracelane.core.export.forms import FORMS
 from tracelane.core.tables.registry import PANELS, TABS
 
-FocusedPart: TypeAlias = Literal["lanes", "table", "flame", "text"]
+FocusedPart: TypeAlias = Literal["lanes", "strip", "table", "flame", "text"]
 """What part of the screen has the arrows."""
 
 _KEY_TEXTS: Final = {
@@ -32,6 +32,7 @@ _KEY_TEXTS: Final = {
     "space": "Space",
     "escape": "Esc",
     "tab": "Tab",
+    "shift+tab": "shift+Tab",
     "backspace": "Backspace",
     "comma": ",",
     "full_stop": ".",
@@ -438,6 +439,20 @@ GROUPS: Final = (
             ),
             Command("maximise", "Maximise the panel", ("Z",), "Give the panel the whole screen; again: back"),
             Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel"),
+            Command(
+                "verdict",
+                "Verdict's bar, minimap",
+                ("shift+tab",),
+                "Move the arrows to the bar of what devices did; again: to the minimap, to the lanes",
+                words="states busy idle waits why strip",
+            ),
+            Command(
+                "minimap",
+                "Minimap",
+                (),
+                "Move the arrows to the minimap: each part of the time, or step, leads there",
+                words="overview steps strip",
+            ),
             Command(
                 "legend", "Legend", (), "Show what the colours and marks mean; again: back", words="colors"
             ),

@@ -85,10 +85,6 @@ class FindingsController(Controller):
         if findings is not None and finding in findings.findings and finding.evidence:
             self._show_next(findings, findings.findings.index(finding))
 
-    @hears(Verdict.PartHovered)
-    def _part_hovered(self, message: Verdict.PartHovered) -> None:
-        self.app.hover(message.text)
-
     @hears(Verdict.Pressed)
     def show_first(self, _: Verdict.Pressed | None = None) -> None:
         """Show the first finding's first place, its next if that is shown."""

@@ -15,6 +15,7 @@ from ..actions.scene import History, Refusal
 from ..draw.things import gap_thing_at, row_of, thing_in
 from ..lanes import messages
 from ..lanes.canvas import LaneCanvas
+from ..lanes.strips import Minimap
 from ..session import Session
 from ..stage import Controller, Stage, does, hears
 from .counters import QueryController
@@ -105,6 +106,14 @@ class NavigationController(Controller):
         if not self._close_top():
             self.app.exit()
 
+    @does("minimap")
+    def do_minimap(self) -> None:
+        self.app.main.set_focus(self.app.main.query_one(Minimap))
+
+    @hears(Minimap.CellHovered)
+    def _minimap_hovered(self, message: Minimap.CellHovered) -> None:
+        self.app.hover(message.text)
+
     @does("redraw")
     def do_redraw(self) -> None:
         self.app.action_redraw()
@@ -152,12 +161,12 @@ class MouseController(Controller):
                 self.app.say(f"{format_ns(message.b - message.a)}: {{focus}} zooms to it, {{close}} drops it")
 
     def _named(self, message: messages.Hovered) -> str:
-        """Return the name of what the mouse is over, and how long it takes."""
+        """Return the name of what the mouse is over, and how long it takes; what a hatch stands for."""
         trace = self.store.trace
         row = None if message.row is None else row_of(self.store.layout_now, message.row)
         thing = None if row is None else thing_in(trace, self.store.session.clocks, row, message.index)
         if thing is None:
-            return ""
+            return message.waits
         name = safe(trace.label(thing.row, thing.index))
         return name if thing.slice is None else f"{name}  {format_ns(thing.end - thing.start)}"
 

@@ -15,9 +15,10 @@ from tracelane.core.tables.overview.rows import Groups, stored_overview
 from tracelane.core.trace import Trace
 
 from ..draw.states import DrawnStates
-from ..lanes.strips import Ruler
+from ..lanes.canvas import LaneCanvas
+from ..lanes.strips import Minimap, Ruler, Verdict
 from ..panels.overview import DetailsPane
-from ..stage import Controller, Stage, hears
+from ..stage import Controller, Stage, does, hears
 from ..steps import pair_of, step_marks
 from ..text.overview import FactBlock, Target, fact_blocks
 from .findings import FindingsController
@@ -35,12 +36,14 @@ class OverviewController(Controller):
         self.findings = findings
         self._known: tuple[Trace, Clocks, Groups] | None = None
         self._changes: tuple[RunPair, RunChanges] | None = None
+        self._states: tuple[Trace, DrawnStates] | None = None
 
     def count(self, states: DrawnStates) -> None:
         """Take what is stored of the trace, else count it; `states` are what its devices did. Of two runs
         count what changed.
         """
         trace, clocks = self.store.own_trace, self.store.own_clocks
+        self._states = trace, states
         if (pair := pair_of(self.store.trace)) is not None:
             self._count_changes(pair)
         if trace.answers is not None:
@@ -97,6 +100,45 @@ class OverviewController(Controller):
             return ()
         steps = step_marks(trace, clocks, self.store.session.steps)
         return tuple(fact_blocks(trace, self._known[2], steps, self.findings.of_whole))
+
+    @does("verdict")
+    def do_verdict(self) -> None:
+        """Move the arrows from strip to strip, then back to the lanes."""
+        main = self.app.main
+        parts = [main.query_one(kind) for kind in (Verdict, Minimap, LaneCanvas)]
+        seen = [part for part in parts if part.display]
+        main.set_focus(
+            seen[(seen.index(main.focused) + 1) % len(seen)] if main.focused in seen[:-1] else seen[0]
+        )
+
+    @hears(Verdict.PartHovered)
+    def _part_hovered(self, message: Verdict.PartHovered) -> None:
+        self.app.hover(message.text)
+
+    @hears(Verdict.PartChosen)
+    def part_chosen(self, message: Verdict.PartChosen) -> None:
+        """Go to where devices do longest what a part of the verdict's bar stands for."""
+        from tracelane.core.tables.device.states import longest_in  # not needed to draw
+
+        part, states = message.part, self._states_now
+        longest = None if states is None else longest_in(states.of_devices, part.states)
+        if longest is None:
+            self.app.say(f"{part.name}: when is not known, the share alone")
+            return
+        evidence = Evidence(f"longest {part.name}", *longest)
+        self.findings.show_place(evidence)
+        self.app.say(f"{evidence.label}, {format_ns(evidence.end - evidence.start)}")
+
+    @property
+    def _states_now(self) -> DrawnStates | None:
+        """What devices did, on the present clocks; None where that is not known."""
+        trace, clocks = self.store.own_trace, self.store.own_clocks
+        if self._states is None or self._states[0] is not trace:
+            return None
+        states, pair = self._states[1], pair_of(trace)
+        if states.clocks != clocks and pair is not None:
+            states = states.moved(clocks, pair)
+        return states if states.clocks == clocks else None
 
     @hears(DetailsPane.RowHovered)
     def _hovered(self, message: DetailsPane.RowHovered) -> None:

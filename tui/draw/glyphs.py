@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
@@ -194,6 +195,20 @@ UNICODE = Glyphs(
 )
 ASCII = Glyphs("ascii", *map(ascii_text, UNICODE[1:]))
 """What the last filter of a screen makes of them."""
+
+
+TITLE_MARKS: Final[Mapping[str, tuple[str, bool]]] = MappingProxyType(
+    {
+        "selected": ("the focused row", True),
+        "folded": ("folded: a click opens it", False),
+        "unfolded": ("open: a click folds it", False),
+        "folded_frames": ("rows that repeat each other, as one", False),
+        "pinned": ("pinned", False),
+        "overlap": ("row of slices that overlap without nesting", False),
+        "slowest": ("the slowest rank: the others wait for it", True),
+    }
+)
+"""What the characters beside titles mean, and whether they are set off."""
 
 
 def glyphs_for(encoding: str | None = None) -> Glyphs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import groupby, pairwise
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from rich.style import Style
 
 from tracelane.core.base.cached_per_object import cached_per_object
 from tracelane.core.base.clock import ClockKey, Clocks
+from tracelane.core.base.units import about_ns, format_ns, format_share
 from tracelane.core.trace import Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
 
@@ -154,6 +155,22 @@ def minimap_lines(
         mark_hits(cells, hit_cells(hits, overview.edges), mark, look.titles)
         lines[0] = cells.segments()
     return lines
+
+
+def cell_text(trace: Trace, session: Session, width: int, cell: int) -> str:
+    """Return what a cell of the minimap stands for: a time from the start, or the longest of its steps."""
+    overview = overview_of(trace, session, width)
+    start, end = overview.edges[cell], overview.edges[cell + 1]
+    if not overview.steps:
+        low, high = trace.opening_span
+        share = format_share((start - low) / max(1, high - low))
+        return f"{format_ns(start - low)} from the start, {share} of {about_ns(high - low)}"
+    steps = step_marks(trace, session.clocks, session.steps)
+    first = bisect_left(steps, start, key=lambda step: step.start)
+    own = steps[first : max(first + 1, bisect_left(steps, end, key=lambda step: step.start))]
+    longest = max(own, key=lambda step: step.end - step.start)
+    several = f", the longest of {len(own)} from {own[0].title} on" if len(own) > 1 else ""
+    return f"{longest.title}: {about_ns(longest.end - longest.start)}{several}"
 
 
 def _idle_line(row: BusyRow, left: int, right: int, look: LineContext) -> list[Segment]:

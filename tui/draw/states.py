@@ -51,11 +51,17 @@ class LaneGaps:
         chosen = np.flatnonzero((2 * inside > self.ends - self.starts) & (2 * inside > end - start))
         return int(chosen[0]) if len(chosen) else None
 
+    def full_text(self, number: int) -> str:
+        """Return why a gap is there, how long it is, and what the host did."""
+        text = f"{GAP_WORDS[self.causes[number]]} {about_ns(int(self.ends[number] - self.starts[number]))}"
+        detail = self.details.get(number, "")
+        return f"{text} · {detail}" if detail else text
+
     def text(self, number: int, cells: int) -> str:
         """Return why a gap is there, as much as fits: "host late 15.7 ms · flatten", its cause at least."""
-        cause, detail = GAP_WORDS[self.causes[number]], self.details.get(number, "")
+        cause = GAP_WORDS[self.causes[number]]
         text = f"{cause} {about_ns(int(self.ends[number] - self.starts[number]))}"
-        full = f"{text} · {detail}" if detail else text
+        full = self.full_text(number)
         if len(text) + MIN_DETAIL <= cells or len(full) <= cells:
             return full
         return text if len(text) <= cells else cause

@@ -86,20 +86,39 @@ def bar_line(shares: StateShares, look: LineContext) -> list[Segment]:
     return [*gutter(safe(shares.devices), look), *_bar(shares, look)]
 
 
-def _parts(shares: StateShares) -> Mapping[tuple[str, str, bool], float]:
-    """Return the share of each part of the bar, by its colour, what it is called, and whether it waits."""
-    seen: dict[tuple[str, str, bool], float] = {}
+class StatePart(NamedTuple):
+    """A part of the bar: one state, or several of one colour and name."""
+
+    key: str  # its colour
+    name: str
+    is_hatched: bool
+    states: tuple[str, ...]  # keys of STATES
+    share: float = 0.0
+
+
+def state_parts() -> list[StatePart]:
+    """Return the parts that a bar can have, in their order."""
+    parts: dict[tuple[str, str, bool], StatePart] = {}
     for state, (key, name) in STATES.items():
-        if share := shares.shares.get(state, 0.0):
-            part = key, name, state == HATCHED
-            seen[part] = seen.get(part, 0.0) + share
-    return seen
+        alike = key, name, state == HATCHED
+        part = parts.get(alike, StatePart(*alike, ()))
+        parts[alike] = part._replace(states=(*part.states, state))
+    return list(parts.values())
+
+
+def bar_parts(shares: StateShares) -> list[StatePart]:
+    """Return the parts that the bar has."""
+    parts = (
+        part._replace(share=sum(shares.shares.get(state, 0.0) for state in part.states))
+        for part in state_parts()
+    )
+    return [part for part in parts if part.share]
 
 
 def share_texts(shares: StateShares) -> list[str]:
     """Return what the bar says, in words; nothing of what is less than half a percent."""
-    parts = [(name, share) for (_, name, _), share in _parts(shares).items() if share >= MIN_SHARE]
-    return [f"{name} {_percent(shares, share)}" for name, share in parts]
+    parts = (part for part in bar_parts(shares) if part.share >= MIN_SHARE)
+    return [f"{part.name} {_percent(shares, part.share)}" for part in parts]
 
 
 def _percent(shares: StateShares, share: float) -> str:
@@ -107,25 +126,28 @@ def _percent(shares: StateShares, share: float) -> str:
 
 
 def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:
-    seen = _parts(shares)
-    for ((key, name, waits), share), width in zip(seen.items(), widths([*seen.values()], look.area)):
-        percent = _percent(shares, share)
-        texts = [f"{text} {percent}" for text in (name, *name.split(": "))]
-        label = next((text for text in (*texts, percent) if len(text) + 1 + bool(key) <= width), "")
-        yield _part(label, width, key, waits, look.palette, look.glyphs)
+    parts = bar_parts(shares)
+    for part, width in zip(parts, widths([one.share for one in parts], look.area)):
+        percent = _percent(shares, part.share)
+        texts = [f"{text} {percent}" for text in (part.name, *part.name.split(": "))]
+        label = next((text for text in (*texts, percent) if len(text) + 1 + bool(part.key) <= width), "")
+        yield part_segment(part, label, width, look.palette, look.glyphs)
 
 
-def part_text(shares: StateShares, cell: int, area: int) -> str:
-    """Return in full what the part of the bar at a cell says: how much time it is, and of how much."""
-    if cell < 0:
-        return ""
-    parts, end = _parts(shares), 0
-    for ((_, name, _), share), width in zip(parts.items(), widths([*parts.values()], area)):
+def part_cells(shares: StateShares, area: int) -> list[tuple[StatePart, range]]:
+    """Return the parts of the bar with the cells that each takes."""
+    parts, end, cells = bar_parts(shares), 0, []
+    for part, width in zip(parts, widths([one.share for one in parts], area)):
+        cells.append((part, range(end, end + width)))
         end += width
-        if cell < end:
-            of = about_ns(shares.of_ns)
-            return f"{name}: {_percent(shares, share)}, {about_ns(round(share * shares.of_ns))} of {of}"
-    return ""
+    return cells
+
+
+def part_text(shares: StateShares, part: StatePart) -> str:
+    """Return in full what a part of the bar says: how much time it is, and of how much."""
+    of = about_ns(shares.of_ns)
+    ns = about_ns(round(part.share * shares.of_ns))
+    return f"{part.name}: {_percent(shares, part.share)}, {ns} of {of}"
 
 
 def widths(shares: Sequence[float], cells: int) -> list[int]:
@@ -137,9 +159,10 @@ def widths(shares: Sequence[float], cells: int) -> list[int]:
     return rounded
 
 
-def _part(label: str, width: int, key: str, waits: bool, palette: Palette, glyphs: Glyphs) -> Segment:
-    text = f" {label}" if label else ""
-    if waits:
+def part_segment(part: StatePart, label: str, width: int, palette: Palette, glyphs: Glyphs) -> Segment:
+    """Return a part of the bar in so many cells, with a label or none."""
+    key, text = part.key, f" {label}" if label else ""
+    if part.is_hatched:
         return Segment(fit(text and f"{text} ", width, "", glyphs.shades[1]), palette.style(key, Look.FAINT))
     if not key:
         return Segment(fit(text, width, ""), palette.dim)

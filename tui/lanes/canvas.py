@@ -19,12 +19,12 @@ from tracelane.core.trace.arrows import Arrows
 from ..draw.arrows import Weaver
 from ..draw.glyphs import eighths
 from ..draw.layout import Layout
-from ..draw.line import Line
+from ..draw.line import Line, LineKind
 from ..draw.line_context import LineContext
 from ..draw.lines import line_segments
 from ..draw.ranks import RankNotes
 from ..draw.rows import RowReader
-from ..draw.runs import SliceRow, run_at
+from ..draw.runs import HATCH, SliceRow, run_at
 from ..draw.states import DrawnStates
 from ..session import RowKey, Session, Viewport
 from ..widgets.text_pane import follow_size
@@ -53,7 +53,7 @@ class LaneCanvas(TimeArea, can_focus=True):
         self._look: LineContext | None = None
         self._lines: list[Line | None] = []
         self._thumb = range(0)
-        self._hovered: tuple[RowKey | None, int] = None, -1
+        self._hovered: tuple[RowKey | None, int, str] = None, -1, ""
         self._weaver: Weaver | None = None
         self._segments: list[list[Segment]] | None = None  # the lines with arrows; None: not drawn yet
         self._strips: dict[int, Strip] = {}  # lines as they were drawn since they changed last
@@ -194,15 +194,16 @@ class LaneCanvas(TimeArea, can_focus=True):
         line = self.line_at(event.y)
         row = None if line is None or self._drag_from is not None else line.row_key
         index = -1 if row is None or line is None else self._index_at(line, self._cell(event.x))
-        self._hover(row if index >= 0 else None, index)
+        waits = "" if index >= 0 or line is None else self._hatch_at(line, self._cell(event.x))
+        self._hover(row if index >= 0 else None, index, waits)
 
     def on_leave(self) -> None:
         self._hover(None, -1)
 
-    def _hover(self, row: RowKey | None, index: int) -> None:
-        if (row, index) != self._hovered:
-            self._hovered = row, index
-            self.post_message(Hovered(row, index))
+    def _hover(self, row: RowKey | None, index: int, waits: str = "") -> None:
+        if (row, index, waits) != self._hovered:
+            self._hovered = row, index, waits
+            self.post_message(Hovered(row, index, waits))
 
     def on_click(self, event: events.Click) -> None:
         if self._dragged:
@@ -230,6 +231,29 @@ class LaneCanvas(TimeArea, can_focus=True):
             return -1 if run is None else run.at
         marks = getattr(row, "marks", ())
         return next((mark.at for mark in marks if mark.cell == cell), -1)
+
+    def _hatch_at(self, line: Line, cell: int) -> str:
+        """Return in full why a device does nothing, or for whom it waits, where that is hatched in a cell; ""
+        where nothing is.
+        """
+        view, reader, session = self._view, self._reader, self._session
+        if view is None or reader is None or session is None or self._drag_from is not None or cell < 0:
+            return ""
+        if line.lane is not None and line.kind is LineKind.ROW:
+            row = reader.row(line.lane, max(0, line.depth), view, session.clocks, session.colour_by)
+            runs = row.runs if isinstance(row, SliceRow) else ()
+        elif line.kind is LineKind.PROCESS and line.folded:
+            runs = reader.busy(line.members, view, session.clocks, line.part).runs
+        else:
+            return ""
+        run = run_at(runs, cell)
+        if run is None or not run.flags & HATCH:
+            return ""
+        gaps = None
+        if self.states is not None and line.lane is not None:
+            gaps = self.states.gaps_of(line.lane, session.clocks)
+        number = None if gaps is None else gaps.mostly_in(view.edge(run.left), view.edge(run.right))
+        return run.label if gaps is None or number is None else gaps.full_text(number)
 
     def row_at(self, y: int) -> RowKey | None:
         line = self.line_at(y)

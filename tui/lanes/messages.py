@@ -18,10 +18,13 @@ class TimelineMessage(WidgetMessage):
 
 @dataclass
 class Hovered(TimelineMessage):
-    """The mouse came over something else: a place within a row as of SlicePressed; None: over no row."""
+    """The mouse came over something else: a place within a row as of SlicePressed; None: over no row. `waits`
+    says why a device does nothing there.
+    """
 
     row: RowKey | None
     index: int = -1
+    waits: str = ""
 
 
 @dataclass

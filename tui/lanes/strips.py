@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
@@ -17,12 +19,14 @@ from tracelane.core.query.hits import Hits
 from tracelane.core.tables.findings.leading import Leading
 from tracelane.core.trace import Trace
 
-from ..draw.overview import minimap_lines, overview_of
+from ..commands.table import FocusedPart
+from ..draw.cells import LineCells
+from ..draw.overview import cell_text, minimap_lines, overview_of
 from ..draw.room import MAX_STRIP
 from ..draw.ruler import RulerMarks, origin_of, ruler_lines
 from ..draw.run_marks import lonely_work
 from ..draw.states import DrawnStates
-from ..draw.verdict import StateShares, VerdictFacts, part_text, verdict_lines
+from ..draw.verdict import StatePart, StateShares, VerdictFacts, part_cells, part_text, verdict_lines
 from ..session import ZOOM_STEP, Session
 from ..steps import step_marks
 from ..widget_message import WidgetMessage
@@ -174,11 +178,35 @@ class Ruler(TimeStrip):
         self.post_message(TimePressed(self.time_at(x)))
 
 
-class Minimap(TimeStrip):
-    """Shows how busy the trace is, or each of many steps, and which part is visible."""
+PICKED: Final = Style(reverse=True)
+"""What the arrows have chosen in a strip that has them."""
+PICKING: Final[tuple[Binding, ...]] = (
+    Binding("left", "pick(-1)", show=False),
+    Binding("right", "pick(1)", show=False),
+    Binding("enter", "choose", show=False),
+)
+"""The keys of a strip that has the arrows."""
+
+
+class Minimap(TimeStrip, can_focus=True):
+    """Shows how busy the trace is, or each of many steps, and which part is visible. A cell that is clicked,
+    or chosen by the arrows and Enter, becomes the middle of the view.
+    """
+
+    FOCUS_ON_CLICK = False
+    part: ClassVar[FocusedPart] = "strip"
+    BINDINGS: ClassVar[list[BindingType]] = [*PICKING]
+
+    @dataclass
+    class CellHovered(WidgetMessage):
+        """The mouse or the arrows came to another cell, of which this is said; empty: to none."""
+
+        text: str
 
     _hits: Hits | None = None
     _states: DrawnStates | None = None
+    _picked: int | None = None
+    _said = ""
 
     def mark(self, hits: Hits | None) -> None:
         self._hits = hits
@@ -189,16 +217,75 @@ class Minimap(TimeStrip):
         self.draw_anew()
 
     def drawn_lines(self, trace: Trace, session: Session) -> list[list[Segment]]:
-        return minimap_lines(trace, session, look_of(self), self._hits, self._states)[: self.size.height]
+        look = look_of(self)
+        lines = minimap_lines(trace, session, look, self._hits, self._states)[: self.size.height]
+        if self._picked is not None and lines:
+            cells = LineCells(lines[0], look.palette.blank)
+            cells.add(look.titles + self._picked, look.titles + self._picked + 1, PICKED)
+            lines[0] = cells.segments()
+        return lines
 
     def time_at(self, x: int) -> int:
-        if self._trace is None or self._session is None:
-            return 0
-        edges = overview_of(self._trace, self._session, look_of(self).area).edges
+        edges = self._edges
         return edges[min(len(edges) - 1, self.cell_at(x))]
 
+    @property
+    def _edges(self) -> tuple[int, ...]:
+        if self._trace is None or self._session is None:
+            return (0, 0)
+        return overview_of(self._trace, self._session, look_of(self).area).edges
+
     def pressed(self, x: int) -> None:
-        self.post_message(ViewMoved((self.time_at(x) + self.time_at(x + 1)) // 2))
+        self._go(self.cell_at(x))
+
+    def _go(self, cell: int) -> None:
+        edges = self._edges
+        at, end = (edges[min(len(edges) - 1, one)] for one in (cell, cell + 1))
+        self.post_message(ViewMoved((at + end) // 2))
+
+    # -- keys and mouse -------------------------------------------------------------------------------------
+
+    def on_focus(self) -> None:
+        if self._trace is not None and self._session is not None:
+            view = self._session.viewport
+            self._pick(
+                overview_of(self._trace, self._session, look_of(self).area).cell((view.start + view.end) // 2)
+            )
+
+    def on_blur(self) -> None:
+        self._picked = None
+        self._say("")
+        self.draw_anew()
+
+    def action_pick(self, by: int) -> None:
+        self._pick((self._picked or 0) + by)
+
+    def _pick(self, cell: int) -> None:
+        self._picked = max(0, min(cell, len(self._edges) - 2))
+        self._say(self._text_of(self._picked))
+        self.draw_anew()
+
+    def action_choose(self) -> None:
+        if self._picked is not None:
+            self._go(self._picked)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        super().on_mouse_move(event)
+        cell = event.x - look_of(self).titles
+        self._say(self._text_of(cell) if 0 <= cell < len(self._edges) - 1 else "")
+
+    def on_leave(self) -> None:
+        self._say("")
+
+    def _text_of(self, cell: int) -> str:
+        if self._trace is None or self._session is None:
+            return ""
+        return cell_text(self._trace, self._session, look_of(self).area, cell)
+
+    def _say(self, text: str) -> None:
+        if text != self._said:
+            self._said = text
+            self.post_message(self.CellHovered(text))
 
 
 class PathStrip(TimeStrip):
@@ -227,11 +314,15 @@ class PathStrip(TimeStrip):
         self.post_message(self.Pressed(self.time_at(x)))
 
 
-class Verdict(Widget):
+class Verdict(Widget, can_focus=True):
     """Two lines: a bar of states where there are devices, and a sentence; what is being counted until both
-    are known, nothing while files are read.
+    are known, nothing while files are read. A part of the bar that is clicked, or chosen by the arrows and
+    Enter, leads to where it lasts longest.
     """
 
+    FOCUS_ON_CLICK = False
+    part: ClassVar[FocusedPart] = "strip"
+    BINDINGS: ClassVar[list[BindingType]] = [*PICKING]
     DEFAULT_CSS = """
     Verdict { height: 1; width: 1fr; }
     """
@@ -241,9 +332,17 @@ class Verdict(Widget):
 
     @dataclass
     class PartHovered(WidgetMessage):
-        """The mouse came over another part of the bar, of which this is said; empty: over none."""
+        """The mouse or the arrows came to another part of the bar, of which this is said; empty: to none."""
 
         text: str
+
+    @dataclass
+    class PartChosen(WidgetMessage):
+        """A part of the bar is asked for where it lasts longest."""
+
+        part: StatePart
+
+    _picked: int | None = None
 
     _said = ""
     facts: VerdictFacts | None = None
@@ -273,17 +372,62 @@ class Verdict(Widget):
         look, height = look_of(self), self.size.height
         if self.facts is None or y >= MAX_STRIP:
             return Strip.blank(self.size.width, look.palette.blank)
-        return Strip(verdict_lines(self.facts, min(height, MAX_STRIP), look)[y], self.size.width)
+        line = verdict_lines(self.facts, min(height, MAX_STRIP), look)[y]
+        if y == 0 and self._picked is not None and (parts := self._parts):
+            cells = LineCells(line, look.palette.blank)
+            chosen = parts[min(self._picked, len(parts) - 1)][1]
+            cells.add(look.titles + chosen.start, look.titles + chosen.stop, PICKED)
+            line = cells.segments()
+        return Strip(line, self.size.width)
+
+    @property
+    def _parts(self) -> list[tuple[StatePart, range]]:
+        """The parts of the bar with their cells; nothing where it is not shown."""
+        spent = None if self.facts is None else self.facts.spent
+        return part_cells(spent, look_of(self).area) if spent is not None and self.size.height > 1 else []
+
+    def _part_at(self, event: events.MouseEvent) -> StatePart | None:
+        if event.y >= self.size.height - 1:
+            return None
+        cell = event.x - look_of(self).titles
+        return next((part for part, cells in self._parts if cell in cells), None)
+
+    # -- keys and mouse -------------------------------------------------------------------------------------
+
+    def on_focus(self) -> None:
+        self._pick(0)
+
+    def on_blur(self) -> None:
+        self._picked = None
+        self._say_part(None)
+        self.refresh()
+
+    def action_pick(self, by: int) -> None:
+        self._pick((self._picked or 0) + by)
+
+    def _pick(self, number: int) -> None:
+        if parts := self._parts:
+            self._picked = max(0, min(number, len(parts) - 1))
+            self._say_part(parts[self._picked][0])
+            self.refresh()
+
+    def action_choose(self) -> None:
+        """Ask for the chosen part; without a bar for the finding below it."""
+        parts = self._parts
+        if self._picked is None or not parts:
+            self.post_message(self.Pressed())
+        else:
+            self.post_message(self.PartChosen(parts[min(self._picked, len(parts) - 1)][0]))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        look, spent = look_of(self), None if self.facts is None else self.facts.spent
-        is_bar = spent is not None and event.y < self.size.height - 1
-        self._say_part(part_text(spent, event.x - look.titles, look.area) if spent and is_bar else "")
+        self._say_part(self._part_at(event))
 
     def on_leave(self) -> None:
-        self._say_part("")
+        self._say_part(None)
 
-    def _say_part(self, text: str) -> None:
+    def _say_part(self, part: StatePart | None) -> None:
+        spent = None if self.facts is None else self.facts.spent
+        text = "" if part is None or spent is None else part_text(spent, part)
         if text != self._said:
             self._said = text
             self.post_message(self.PartHovered(text))
@@ -291,3 +435,5 @@ class Verdict(Widget):
     def on_click(self, event: events.Click) -> None:
         if event.y == self.size.height - 1:
             self.post_message(self.Pressed())
+        elif (part := self._part_at(event)) is not None:
+            self.post_message(self.PartChosen(part))

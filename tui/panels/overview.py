@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
@@ -13,6 +13,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import about_ns
 from tracelane.core.tables.findings.finding import Evidence
 
 from ..commands.table import command, keys_of
@@ -209,6 +210,14 @@ def _strip(cells: Sequence[StripCell], width: int, look: OverviewLook) -> Text:
     return line
 
 
+def _length(step: StepMark) -> int:
+    return step.end - step.start
+
+
+def _step_text(step: StepMark) -> str:
+    return f"{safe(step.title)}  {about_ns(_length(step))}"
+
+
 class DetailsPane(TextPane):
     """The details of what is selected; while nothing is, the overview, whose rows lead to places."""
 
@@ -235,6 +244,7 @@ class DetailsPane(TextPane):
     _lines: Sequence[Text] = ()
     _cells_of: Mapping[int, list[StripCell]] = MappingProxyType({})
     _chosen = 0
+    _step: StepMark | None = None  # of a strip the step that the arrows have chosen
     _hovered = ""
 
     def show(self, text: Text, *, top: bool = True) -> None:
@@ -245,7 +255,7 @@ class DetailsPane(TextPane):
     def show_overview(self, blocks: Sequence[FactBlock]) -> None:
         """Show blocks in the lines that there are, now and when these become more or fewer."""
         if blocks != self._blocks:
-            self._blocks, self._chosen = blocks, 0
+            self._blocks, self._chosen, self._step = blocks, 0, None
         self._lay_out()
 
     def on_focus(self) -> None:
@@ -295,14 +305,18 @@ class DetailsPane(TextPane):
         if self.has_focus and self._chosen < len(self._all_rows):
             chosen = self._all_rows[self._chosen].line
             lines[chosen] = lines[chosen].copy()
-            for start, end in self._spans(lines[chosen], self._chosen):
+            cells = self._cells_of.get(self._chosen, ())
+            own = {number for number, cell in enumerate(cells) if cell.step is self._step}
+            for start, end in self._spans(lines[chosen], self._chosen, own):
                 lines[chosen].stylize(Style(reverse=True), start, end)
         super().show(Text("\n").join(lines))
 
     @staticmethod
-    def _spans(line: Text, row: int) -> Iterator[tuple[int, int]]:
+    def _spans(line: Text, row: int, cells: Collection[int]) -> Iterator[tuple[int, int]]:
+        """Yield where a row stands in a line; of a strip some cells, if these are chosen."""
+        name, values = ("cell", cells) if cells else ("row", (row,))
         for span in line.spans:
-            if isinstance(span.style, Style) and span.style.meta.get("row") == row:
+            if isinstance(span.style, Style) and span.style.meta.get(name) in values:
                 yield span.start, span.end
 
     # -- keys and mouse -------------------------------------------------------------------------------------
@@ -321,27 +335,42 @@ class DetailsPane(TextPane):
             self._choose(min(max(0, self._chosen + by), len(self._all_rows) - 1))
 
     def action_side(self, by: int) -> None:
-        """Choose the row beside the chosen one."""
-        if self._chosen >= len(self._all_rows):
+        """Choose the row beside the chosen one, in a strip of steps the next one first."""
+        if self._chosen >= len(self._all_rows) or self._choose_step(by):
             return
         now = self._all_rows[self._chosen]
         others = [at for at, one in enumerate(self._all_rows) if one.column == now.column + by]
         if others:
             self._choose(min(others, key=lambda at: abs(self._all_rows[at].line - now.line)))
 
+    def _choose_step(self, by: int) -> bool:
+        """Choose another step of the chosen strip, at first the longest; return whether there is one."""
+        cells = self._cells_of.get(self._chosen)
+        if not cells:
+            return False
+        steps = list(dict.fromkeys(cell.step for cell in cells))
+        at = next((at for at, step in enumerate(steps) if step is self._step), None)
+        if at is not None and not 0 <= at + by < len(steps):
+            return False
+        self._step = max(steps, key=_length) if at is None else steps[at + by]
+        self._draw()
+        self.post_message(self.RowHovered(_step_text(self._step)))
+        return True
+
     def _choose(self, row: int) -> None:
-        self._chosen = row
+        self._chosen, self._step = row, None
         self._draw()
         self.post_message(self.RowHovered(self._said(row)))
 
     def action_choose(self) -> None:
         if self._chosen < len(self._all_rows):
-            self._go(self._chosen)
+            cells = enumerate(self._cells_of.get(self._chosen, ()))
+            self._go(self._chosen, next((at for at, cell in cells if cell.step is self._step), None))
 
     def _go(self, row: int, cell: int | None = None) -> None:
         target = self._all_rows[row].row.target
         if cells := self._cells_of.get(row):
-            longest = max(cells, key=lambda one: one.step.end - one.step.start)
+            longest = max(cells, key=lambda one: _length(one.step))
             target = (longest if cell is None else cells[cell]).evidence
         if target is not None:
             self.post_message(self.RowChosen(target))
@@ -353,7 +382,7 @@ class DetailsPane(TextPane):
         one = self._all_rows[row].row
         cells = self._cells_of.get(row)
         if cells:
-            return "" if cell is None else cells[cell].step.title
+            return "" if cell is None else _step_text(cells[cell].step)
         numbers = (one.value, one.share, one.note)
         return "  ".join([safe(one.name or one.label), *(text for text in numbers if text)])
 

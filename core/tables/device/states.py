@@ -19,7 +19,7 @@ Waiting is not busy; all other states but idle are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import NamedTuple
@@ -108,6 +108,25 @@ class DeviceState:
     @property
     def busy_ns(self) -> int:
         return sum(self.spent[state].length for state in BUSY)
+
+
+def longest_in(states: Sequence[DeviceState], names: Collection[str]) -> tuple[int, int] | None:
+    """Return the longest time that one of some devices spends in a row in states of these names, which of
+    idle time are its causes; the first of equals, None where there is none.
+    """
+    longest: tuple[int, int] | None = None
+    working = [name in names and name != PRECEDENCE[IDLE] for name in PRECEDENCE]
+    idle = [name in names for name in CAUSES]
+    for one in states:
+        here = np.array(working)[one.states] | ((one.states == IDLE) & np.array(idle)[one.causes])
+        begins = np.flatnonzero(np.diff(here.astype(np.int8), prepend=0) == 1)
+        ends = np.flatnonzero(np.diff(here.astype(np.int8), append=0) == -1) + 1
+        if len(begins):
+            lengths = one.edges[ends] - one.edges[begins]
+            at = int(lengths.argmax())
+            if longest is None or lengths[at] > longest[1] - longest[0]:
+                longest = int(one.edges[begins[at]]), int(one.edges[ends[at]])
+    return longest
 
 
 class StateCells(NamedTuple):
