@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.text import Text
 
@@ -144,8 +145,6 @@ def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
 )
 def test_numbers_out_of_bounds_are_damage(folder: Path, column: str, value: int) -> None:
     """Also where every checksum fits, a number that leads nowhere is found before it is used."""
-    import numpy as np
-
     name, _, dtype = column.rpartition(".")
     path = index_folder(folder / "index")
     values = np.fromfile(path / column, dtype)
@@ -287,10 +286,20 @@ def test_categories_that_a_row_does_not_list_are_drawn(folder: Path) -> None:
     assert now.code == 0 and UNEXPECTED not in now.err
 
 
+@pytest.mark.parametrize("depth", [0, 1, 4, 1000, 0xFFFFFFFF])
+def test_a_depth_that_the_rows_do_not_have_is_drawn(folder: Path, depth: int) -> None:
+    """A crafted index whose lanes are said to have other rows than there are is drawn all the same."""
+    index = index_folder(folder / "index")
+    lanes = np.fromfile(index / table_file("lanes"), TABLES["lanes"])
+    lanes["depth"] = depth
+    lanes.tofile(index / table_file("lanes"))
+    sealed_again(index)
+    now = answer(PICTURE, folder)
+    assert now.code == 0 and UNEXPECTED not in now.err
+
+
 def test_rows_that_share_a_list_are_damage(folder: Path) -> None:
     """Where a row's part of a list reaches over the end of another's, its numbers do not ascend."""
-    import numpy as np
-
     index = index_folder(folder / "index")
     values = np.fromfile(index / "row_categories.u4", np.uint32)
     rows = np.fromfile(index / table_file("rows"), TABLES["rows"])

@@ -178,9 +178,9 @@ def _folded(trace: Trace, number: int) -> tuple[FoldedFrames, ...]:
     away = {depth for one in frames for depth in one.depths}
     repeats = trace.row_columns(lane).repeat_those_above(REPEATED)
     row = 0
-    while row < lane.depth:
+    while row < len(repeats):
         end = row + 1
-        while end < lane.depth and repeats[end] and row not in away and end not in away:
+        while end < len(repeats) and repeats[end] and row not in away and end not in away:
             end += 1
         if end - row > 1:
             frames.append(FoldedFrames(range(row, end), row))
@@ -197,9 +197,9 @@ def _spanning(trace: Trace, lane: Lane) -> list[FoldedFrames]:
     little = rows.hold_only(PYTHON) & (busy >= 0) & (busy < LITTLE * extent)
     groups: list[FoldedFrames] = []
     row = 0
-    while row < lane.depth:
-        end = row + _leading(wide[row : lane.depth])
-        below = end + _leading(little[end : lane.depth]) if end > row else row + 1
+    while row < len(wide):
+        end = row + _leading(wide[row:])
+        below = end + _leading(little[end:]) if end > row else row + 1
         if below - row >= MIN_FRAMES:
             groups.append(FoldedFrames(range(row, below), end - 1))
         row = below
