@@ -60,12 +60,11 @@ def _goes_on(lines: list[str], at: int) -> bool:
 
 
 def printed(words: tuple[str, ...]) -> str:
-    """Run a command and return what it prints as a transcript has it, where the current folder is /folder."""
+    """Run a command and return what it prints as a transcript has it."""
     done = tracelane_here(*words)
-    here = f"{os.getcwd()}/"
     lines = [*done.stdout.splitlines(), *(f"! {line}" for line in done.stderr.splitlines())]
     lines += [f"[{done.returncode}]"] if done.returncode else []
-    return "\n".join(f"{INDENT}{line}".rstrip() for line in lines).rstrip().replace(here, "/folder/")
+    return "\n".join(f"{INDENT}{line}".rstrip() for line in lines).rstrip()
 
 
 def write_chain(path: Path) -> Path:

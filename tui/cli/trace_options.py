@@ -164,7 +164,7 @@ class TraceOptions(Options):
         check_kind_settings()
         trace = self.read()
         if all(has_no_event_array(source.problems) for source in trace.sources):
-            raise UnreadableError(f"{trace.sources[0].path}: no trace events in it")
+            raise UnreadableError(f"{trace.members[0].path}: no trace events in it")
         for event in dict.fromkeys(event for source in trace.sources for event in source.events):
             print_text(f"tracelane: {event}", error=True)
         if left_out := left_out_text(trace.captures, trace.open_capture):
