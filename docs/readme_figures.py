@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 
+SECONDS = r"([\d.]+) \([^)]+\)"
+"""The median of several turns, before what they lie between."""
+
 
 def readme_rows(performance: str) -> dict[str, str]:
     """Return by its first cell each row with figures; KeyError where the measured section lacks one."""
     measured = performance.partition("## What it costs")[2].partition("<!-- end")[0]
     gigabytes = int(_figure(measured, "trace", r"([\d,]+) MB of JSON").replace(",", "")) / 1000
     reading = f"reads {gigabytes:.2f} GB of Kineto JSON"
-    ours = _figure(measured, "tracelane, as Kineto writes it", r"([\d.]+ s)")
-    theirs = _figure(measured, "Perfetto's engine, as its page runs it", r"([\d.]+ s)")
+    ours = _figure(measured, "tracelane, as Kineto writes it", SECONDS)
+    theirs = _figure(measured, "Perfetto's engine, as its page runs it", SECONDS)
     again = _figure(measured, "command to picture as left, 1,020 MB", r"([\d.]+ ms)")
     memory = _figure(measured, "index, 2 workers", r"(\d+ MB) private memory")
     rows = (
-        (reading, ours, f"{theirs} (the engine of its page)", "not measured"),
+        (reading, f"{ours} s", f"{theirs} s (the engine of its page)", "not measured"),
         ("opens it again", f"{again} to the first picture", "reads it again", "reads it again"),
         ("memory while reading it", f"{memory}, two threads", _memory_of_perfetto(measured), "not measured"),
     )
@@ -24,7 +27,7 @@ def readme_rows(performance: str) -> dict[str, str]:
 
 def _memory_of_perfetto(measured: str) -> str:
     try:
-        return _figure(measured, "Perfetto's engine, as its page runs it", r"([\d,]+ MB) of memory")
+        return _figure(measured, "Perfetto's engine, as its page runs it", r"([\d,]+ MB)")
     except KeyError:
         return "not measured"
 
