@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from tests.events import Event, metadata, write_events
 from tests.tui.driver import open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.arrays import merge
 from tracelane.core.logs.counters import with_cheap_lanes
-from tracelane.core.tables.compare.compare import VERDICT, WITHIN
+from tracelane.core.tables.compare.compare import BOTH, GONE, NEW, VERDICT, WITHIN
+from tracelane.core.tables.compare.run_changes import RowChange
 from tracelane.core.tables.compare.run_pair import RunPair
 from tracelane.core.tables.explain.pair_answers import PairAnswers, paired_runs
 from tracelane.core.tables.frame.scope import Scope
@@ -65,6 +67,39 @@ def pair(paths: list[Path]) -> RunPair:
     return paired_runs(*(open_trace(path, index_dir=path.parent / "index") for path in paths))
 
 
+@pytest.mark.parametrize(
+    ("deltas", "chief"),
+    [
+        ({"gemm": 480, "old_norm": -622, "rms_norm": 630}, "gemm"),  # one took the other's place
+        ({"gemm": 480, "rms_norm": 630}, "rms_norm"),
+        ({"gemm": 480, "old_norm": -622}, "old_norm"),
+        ({"gemm": 4, "old_norm": -622, "rms_norm": 630}, "rms_norm"),
+        ({"old_norm": -622, "rms_norm": 622}, "old_norm"),
+        ({}, None),
+    ],
+)
+def test_what_took_a_place_is_not_the_chief_change(
+    pair: RunPair, deltas: dict[str, int], chief: str | None
+) -> None:
+    """A new kernel and one that is gone count by what they change together."""
+    assert isinstance(pair.answers, PairAnswers)
+    presence = {"old_norm": GONE, "rms_norm": NEW}
+    rows = tuple(
+        RowChange(
+            table="kernels",
+            name=name,
+            before_ns=1000,
+            now_ns=1000 + delta,
+            presence=presence.get(name, BOTH),
+            verdict="slower" if delta > 0 else "faster",
+            longest=None,
+        )
+        for name, delta in deltas.items()
+    )
+    found = replace(pair.answers.changes(), rows={"kernels": rows}).chief
+    assert (found.name if found else None) == chief
+
+
 def test_what_changed_and_what_is_noise(pair: RunPair) -> None:
     """Rows are of a step, the most changed first and noise last; the chief is beyond the noise; what one run
     lacks ran when the other's events say.
@@ -89,7 +124,7 @@ def test_what_changed_and_what_is_noise(pair: RunPair) -> None:
         mean = [sum(lengths(name, run, number) for number in range(STEPS)) / STEPS for run in (0, 1)]
         assert row.delta_ns == pytest.approx(1000 * (mean[1] - mean[0]), abs=1)
     chief = changes.chief
-    assert chief is not None and chief.name == max(rows.values(), key=lambda row: abs(row.delta_ns)).name
+    assert chief is not None and chief.name == "gemm"  # the new one took the place of the one that is gone
     for name, run, when in (("gone_kernel", 0, changes.gone), ("new_kernel", 1, changes.new)):
         begins = [1000 * (EACH * number + AT[name]) for number in range(STEPS)]
         assert (when.starts - when.starts[0]).tolist() == [begin - begins[0] for begin in begins]
@@ -156,7 +191,7 @@ async def test_the_first_screen_says_what_changed(pair: RunPair, size: tuple[int
         lines = text.splitlines()
         assert "A 2026-11-01 · B 2026-11-02" in lines[0]
         assert "▸ A 2026-11-01" in text and "▸ B 2026-11-02" in text
-        assert "no change in 8 steps; new_kernel +59.8 µs a step" in lines[2]
+        assert "no change in 8 steps; gemm +59.5 µs a step" in lines[2]
         assert re.search(r"\+59.5 µs +\+20% .*gemm  slower", text)
         ruler = next(line for line in lines if "▼ " in line)
         assert "+" in ruler[26:] or "-" in ruler[26:] or "±" in ruler[26:]
@@ -181,4 +216,4 @@ def test_diff_and_prints_name_the_sides(paths: list[Path], capsys: pytest.Captur
     assert main(["view", a, "--against", b, "--width", "100", "--height", "30"]) == 0
     out = capsys.readouterr().out
     assert "▸ A 2026-11-01" in out and "▸ B 2026-11-02" in out
-    assert "no change in 8 steps; new_kernel +59.8 µs a step" in out
+    assert "no change in 8 steps; gemm +59.5 µs a step" in out

@@ -18,7 +18,7 @@ from ..frame.scope import Scope
 from ..frame.table import Table
 from ..host.ops import ops
 from .comparable import CANNOT
-from .compare import PRESENCE, UNKNOWN, VERDICT, VERDICTS, WITHIN, Verdict, delta_key
+from .compare import BOTH, PRESENCE, UNKNOWN, VERDICT, VERDICTS, WITHIN, Verdict, delta_key
 from .diff import Difference, difference
 from .summary import LEADING, Summary, summarise_work
 
@@ -64,11 +64,23 @@ class RunChanges:
     def chief(self) -> RowChange | None:
         """The kernel or op that changed most beyond the noise, else of those whose noise is not known; None
         where all is noise.
+
+        What only one run has counts for no more than all such rows of its table together: a kernel that took
+        another's place (`-622 µs` of the old name, `+630 µs` of the new one) changed little.
         """
         rows = [row for table in TABLES for row in self.rows.get(table, ())]
         beyond = [row for row in rows if row.verdict not in (WITHIN, UNKNOWN, CANNOT)]
         unknown = [row for row in rows if row.verdict == UNKNOWN]
-        return max(beyond or unknown, key=lambda row: abs(row.delta_ns), default=None)
+        together = {
+            table: abs(sum(row.delta_ns for row in self.rows.get(table, ()) if row.presence != BOTH))
+            for table in TABLES
+        }
+
+        def weight(row: RowChange) -> tuple[int, int]:
+            size = abs(row.delta_ns)
+            return (size if row.presence == BOTH else min(size, together[row.table])), size
+
+        return max(beyond or unknown, key=weight, default=None)
 
     @property
     def are_noise(self) -> bool:
