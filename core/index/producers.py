@@ -289,7 +289,8 @@ PRODUCERS = (
         "Chrome",
         {"category": re.compile(r"devtools\.timeline|^(blink|toplevel|renderer_host)\b|^cc,")},
         tasks=re.compile(
-            r"^(ThreadControllerImpl::|MessageLoop::|ThreadPool_)?RunTask$|ProcessTaskFromWorkQueue$"
+            r"^((ThreadControllerImpl::|MessageLoop::|ThreadPool_)?RunTask|ThreadController::Task|toplevel)$"
+            r"|ProcessTaskFromWorkQueue$"
         ),
     ),
 )

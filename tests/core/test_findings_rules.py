@@ -929,3 +929,23 @@ def test_the_call_that_loads_is_named_within_its_operator(tmp_path: Path) -> Non
     events += [event for at in range(9) for event in launched(9500 + 20 * at, 5, 9510 + 20 * at, 9)]
     (first,) = [one for one in findings(Scope(trace_of(events, tmp_path))).losses if one.rule == "first-use"]
     assert "longest cudaDeviceGetStreamPriorityRange with 8.8 ms" in first.text
+
+
+@pytest.mark.parametrize(
+    ("returns", "said"), [(True, "last until what they launch is done"), (False, "take longer")]
+)
+def test_launch_calls_that_wait(returns: bool, said: str, tmp_path: Path) -> None:
+    """Calls that return when their work is done are told from those that are only slow: of short work both
+    outlast it, of long work the former do.
+    """
+    events: list[Event] = []
+    for at in range(40):
+        long = 600 if at % 2 else 20
+        begin = 1000 * at
+        events += launched(begin, 260 + long if returns else 280, begin + 250, long)
+    texts = [
+        one.text
+        for one in findings(Scope(trace_of(events, tmp_path))).findings
+        if one.rule == "short-kernels"
+    ]
+    assert len(texts) == 1 and said in texts[0]

@@ -31,8 +31,8 @@ SORT_JUMP, SORT_WIDTH, SORT_RUNS, SORT_SHARE = 1.15, 1.25, 3, 0.15
 and are at least so many and such a share of all."""
 SLOWER_RUNS = 4
 """A kernel with fewer runs does not tell whether it became slower."""
-BLOCKING_SHARE = 0.9
-"""Where so many launch calls end when their work is done, they wait for it."""
+BLOCKING_SHARE, ABOUT_SHARE = 0.9, 0.1
+"""Where so many launch calls end when their work is done, within such a share of it, they wait for it."""
 BLOCKING_HELPS = (
     "Launch without waiting, so that the host prepares the next work meanwhile: unset CUDA_LAUNCH_BLOCKING "
     "(or what does so on this device), submit asynchronously; larger pieces of work, graphs."
@@ -314,12 +314,10 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     if few or claim.length < limits["time_share"] * facts.span_ns:
         return None
     launch = int(slow_calls.top("call_ns", 1).launch[0])
-    # A call that returns when its work is done is no launch that is slow: the host waits in it.
-    last = of_call.most(work.end)[of_call.codes[of_call.first()]][free]
-    blocking = int(np.count_nonzero(last <= calls[free].call_end))
-    is_blocking = blocking >= BLOCKING_SHARE * of_all
+    is_blocking = _are_blocking(calls[free], of_call.most(work.end)[free], limits["count"])
     what = "last until what they launch is done" if is_blocking else "take longer than what they launch"
-    number, those = (blocking, calls[free]) if is_blocking else (len(slow_calls), slow_calls)
+    those = calls[free] if is_blocking else slow_calls
+    number = len(those)
     text = (
         f"{number:,} of {of_all:,} launch calls {what}, {about_ns(sum_of(those.call_ns))} for "
         f"{about_ns(sum_of(those.work_ns))} of work; {facts.device_title} sits idle for "
@@ -330,6 +328,17 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     short = f"{number:,} launches outlast their work: {about_ns(claim.length)} idle"
     helps = BLOCKING_HELPS if is_blocking else ""
     return Observation(text, evidence, claim, reach=reach, helps=helps, short=short)
+
+
+def _are_blocking(calls: Frame, done: I64, least: float) -> bool:
+    """Tell whether the host waits in launch calls until their work is done: those of long work, so many at
+    least, return about when it ends. Calls that only enqueue return long before.
+    """
+    long = 2 * calls.work_ns >= calls.call_ns
+    late = (done - calls.call_end)[long]
+    return len(late) >= least and bool(
+        np.count_nonzero(late <= ABOUT_SHARE * calls.work_ns[long]) >= BLOCKING_SHARE * len(late)
+    )
 
 
 @Rule(
