@@ -121,6 +121,14 @@ class Size(click.ParamType[int]):
         return size
 
 
+class AnyPath(click.Path):
+    """A file, folder or URL that the command looks for itself: shells complete it by this type."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return it as it was typed."""
+        return value
+
+
 Completion: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Any]]
 
 STDIN = "-"
@@ -144,8 +152,7 @@ VERDICT = ("junit", "github")
 LISTED_ROWS, COMPARED_ROWS = 100, 15
 """Rows of a printed table of slices or of a query, and of a comparison, where --limit does not say."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
-PATH = click.Path(readable=False)
-"""A file, folder or URL that the command looks for itself: shells complete it by its type."""
+PATH = AnyPath()
 STEP = "step="
 """What a side begins its part with that is a step."""
 
