@@ -96,8 +96,8 @@ def test_what_took_a_place_is_not_the_chief_change(
         )
         for name, delta in deltas.items()
     )
-    found = replace(pair.answers.changes(), rows={"kernels": rows}).chief
-    assert (found.name if found else None) == chief
+    row = replace(pair.answers.changes(), rows={"kernels": rows}).chief
+    assert (row.name if row else None) == chief
 
 
 def test_what_changed_and_what_is_noise(pair: RunPair) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import EMPTY, I64, Intervals, merge
+from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
 from ...base.short_names import comparable_name
 from ...query.groups import dense
 from ..device.kernels import kernels
@@ -72,7 +72,7 @@ class RunChanges:
         beyond = [row for row in rows if row.verdict not in (WITHIN, UNKNOWN, CANNOT)]
         unknown = [row for row in rows if row.verdict == UNKNOWN]
         together = {
-            table: abs(sum(row.delta_ns for row in self.rows.get(table, ()) if row.presence != BOTH))
+            table: abs(sum_of(row.delta_ns for row in self.rows.get(table, ()) if row.presence != BOTH))
             for table in TABLES
         }
 
