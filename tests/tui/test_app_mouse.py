@@ -343,3 +343,18 @@ async def test_a_hatch_by_mouse_and_by_key(trace: Trace) -> None:
         app.run_command("details")
         await pilot.pause()
         assert app.session.selection == selected
+
+
+@pytest.mark.parametrize("size", [(80, 24), (80, 13), (80, 8)])
+async def test_strips_that_are_not_there_take_no_arrows(trace: Trace, size: tuple[int, int]) -> None:
+    """On low screens, and beside a maximised panel, arrows go to what is seen; else it is said why not."""
+    async with open_viewer(trace, size) as (app, pilot):
+        for is_maximised in (False, True):
+            app.maximised = is_maximised
+            await pilot.pause()
+            for command in ("verdict", "verdict", "verdict", "minimap"):
+                app.run_command(command)
+                await pilot.pause()
+                assert app.main.focused is None or app.main.focused.display
+                if not app.main.query_one("#minimap").display and command == "minimap":
+                    assert "need more lines" in message(app)

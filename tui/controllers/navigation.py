@@ -106,10 +106,6 @@ class NavigationController(Controller):
         if not self._close_top():
             self.app.exit()
 
-    @does("minimap")
-    def do_minimap(self) -> None:
-        self.app.main.set_focus(self.app.main.query_one(Minimap))
-
     @hears(Minimap.CellHovered)
     def _minimap_hovered(self, message: Minimap.CellHovered) -> None:
         self.app.hover(message.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.clock import Clocks
@@ -14,6 +15,7 @@ from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.overview.rows import Groups, stored_overview
 from tracelane.core.trace import Trace
 
+from ..actions.scene import Refusal
 from ..draw.states import DrawnStates
 from ..lanes.canvas import LaneCanvas
 from ..lanes.strips import Minimap, Ruler, Verdict
@@ -27,6 +29,9 @@ from .panels import PanelController
 if TYPE_CHECKING:
     from tracelane.core.tables.compare.run_changes import RunChanges
     from tracelane.core.tables.compare.run_pair import RunPair
+
+
+NO_STRIPS = "the verdict's bar and the minimap need more lines"
 
 
 class OverviewController(Controller):
@@ -105,11 +110,20 @@ class OverviewController(Controller):
     def do_verdict(self) -> None:
         """Move the arrows from strip to strip, then back to the lanes."""
         main = self.app.main
-        parts = [main.query_one(kind) for kind in (Verdict, Minimap, LaneCanvas)]
-        seen = [part for part in parts if part.display]
-        main.set_focus(
-            seen[(seen.index(main.focused) + 1) % len(seen)] if main.focused in seen[:-1] else seen[0]
-        )
+        strips = [part for part in (main.query_one(Verdict), main.query_one(Minimap)) if part.display]
+        if not strips:
+            raise Refusal(NO_STRIPS)
+        canvas, focused = main.query_one(LaneCanvas), main.focused
+        following = {id(before): after for before, after in pairwise((*strips, canvas))}
+        part = following.get(id(focused), strips[0])
+        main.set_focus(part if part.display else strips[0])
+
+    @does("minimap")
+    def do_minimap(self) -> None:
+        minimap = self.app.main.query_one(Minimap)
+        if not minimap.display:
+            raise Refusal(NO_STRIPS)
+        self.app.main.set_focus(minimap)
 
     @hears(Verdict.PartHovered)
     def _part_hovered(self, message: Verdict.PartHovered) -> None:
