@@ -16,7 +16,6 @@ from tracelane.core.base.private import config_path
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 
-from .actions import view
 from .config import DARK_THEME, Config, read_config
 from .controllers.clocks import ClockController
 from .controllers.comparing import CompareController
@@ -66,8 +65,7 @@ class TracelaneApp(Stage):
     ) -> None:
         """Show a trace, alone as a session sees it, or as at first; settings come from the user's file."""
         if isinstance(source, PendingFiles):
-            nothing = Prepared(Trace(()), Session(view.view_of(0, 1, 1), 0))
-            store = SessionStore(nothing, SourceState.READING)
+            store = SessionStore(source.so_far(), SourceState.READING)
         else:
             store = SessionStore(source if isinstance(source, Prepared) else Prepared(source, session))
         super().__init__(store, read_config(config_path()) if config is None else config)
@@ -165,8 +163,7 @@ class TracelaneApp(Stage):
             self.call_after_refresh(begin)
 
     def get_default_screen(self) -> Screen[None]:
-        """Return the first screen: the lanes, or what is known of files that are being read."""
-        return self.drawing.main_screen() if self.opening is None else self.opening.first_screen()
+        return self.drawing.main_screen()
 
     def on_mount(self) -> None:
         """Begin to watch files that are being read, and memory."""

@@ -46,6 +46,8 @@ def strips_of(trace: Trace, session: Session, has_marks: bool) -> Strips:
     """Return the lines that strips ask for: two of the verdict and of a minimap of steps where there are
     devices, two of the ruler where the trace has steps or something is marked; else one.
     """
+    if trace.missing and not trace.lanes:
+        return Strips(0, 0, 0)  # no file is there
     has_devices = bool(trace.device_lanes)
     is_marked = has_marks or session.range is not None or session.baseline is not None
     has_steps = is_marked or bool(step_marks(trace, session.clocks, session.steps))

@@ -85,18 +85,19 @@ def state_keys(
     """
     if part == "flame":
         pairs = [("↑↓←→", "choose"), ("Enter", "its slices")]
-        pairs += _pairs({"focus": "zoom", "back": "out", "other-pane": "table"}, remapped)
+        pairs += footer_pairs({"focus": "zoom", "back": "out", "other-pane": "table"}, remapped)
     elif part == "strip":
-        pairs = [("←→", "choose"), ("Enter", "go"), *_pairs({"other-pane": "lanes"}, remapped)]
+        pairs = [("←→", "choose"), ("Enter", "go"), *footer_pairs({"other-pane": "lanes"}, remapped)]
     elif part == "table":
-        pairs = [("←→", "sort"), ("Enter", "go"), *_pairs({"copy": "copy", "maximise": "maximise"}, remapped)]
-        pairs += _pairs({"other-pane": "lanes"}, remapped)
+        pairs = [("←→", "sort"), ("Enter", "go")]
+        pairs += footer_pairs({"copy": "copy", "maximise": "maximise"}, remapped)
+        pairs += footer_pairs({"other-pane": "lanes"}, remapped)
     elif session.anchor is not None:
-        pairs = _pairs({"range": "end", "panel-table": "table", "focus": "zoom"}, remapped)
+        pairs = footer_pairs({"range": "end", "panel-table": "table", "focus": "zoom"}, remapped)
     else:
         walk = {"next-hit": "next hit", "previous-hit": "previous", "hits": "list"} if session.search else {}
-        pairs = _pairs({**walk, **AIMS.get(session.aim, {})}, remapped)
-    escapes = _pairs({"close": escape}, remapped) if escape else []
+        pairs = footer_pairs({**walk, **AIMS.get(session.aim, {})}, remapped)
+    escapes = footer_pairs({"close": escape}, remapped) if escape else []
     offered = {key for key, _ in pairs}
     rest = [pair for pair in footer_keys(remapped) if pair[0] not in offered]
     first = [pair for pair in rest if pair[1] == "help"]
@@ -111,7 +112,8 @@ AIMS: Final[Mapping[str, Mapping[str, str]]] = {
 """What the footer offers after a range, a step or a selection was chosen."""
 
 
-def _pairs(titles: Mapping[str, str], remapped: Mapping[str, str]) -> list[tuple[str, str]]:
+def footer_pairs(titles: Mapping[str, str], remapped: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return (first key, short title) of those commands that have a key, by the titles of each."""
     keys = {command_id: keys_of(command(command_id), remapped) for command_id in titles}
     return [(key_text(own[0]), titles[command_id]) for command_id, own in keys.items() if own]
 

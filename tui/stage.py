@@ -130,11 +130,11 @@ class JobRunner:
 class Opening(Protocol):
     """What shows files while they are read: it answers commands that cannot be carried out yet."""
 
-    def first_screen(self) -> Screen[None]:
-        """Return the first screen."""
-
     def begin(self) -> None:
         """Begin to watch the files being read."""
+
+    def keys(self) -> list[tuple[str, str]]:
+        """Return what the footer shows while no file is there; nothing once one is."""
 
     def header(self) -> tuple[Text, ...]:
         """Return the pieces of the header: how far the files are."""

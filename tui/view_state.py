@@ -1,14 +1,14 @@
 """Views that outlast what they show: kept as JSON for the next time, with marks; carried over to the trace
-when it is opened again; held in place when a trace is replaced by one with more files.
+when it is opened again, or has more files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks
 from tracelane.core.base.errors import DamagedIndexError, TracelaneError, UsageError
@@ -16,9 +16,8 @@ from tracelane.core.export.marks import Mark, read_marks, read_named_marks, read
 from tracelane.core.index.inputs import UNFINISHED, check_there
 from tracelane.core.logs.counters import WithCounters
 from tracelane.core.query.views import SliceId
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Trace, trace_so_far
 
-from .actions import view
 from .actions.scene import History
 from .actions.view import limits
 from .draw.layout import Layout
@@ -29,7 +28,6 @@ from .session import GapId, InstantId, LaneKey, RowKey, Selectable, Session, Vie
 if TYPE_CHECKING:
     from tracelane.core.index.opening import Gathering
     from tracelane.core.logs.overlay import LogOptions
-    from tracelane.core.trace import PartialTrace
 
 
 class Reopen(NamedTuple):
@@ -109,8 +107,11 @@ def session_of(value: dict[str, Any] | None, trace: Trace) -> Session | None:
         session = _decoded(value["session"])
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-    if not isinstance(session, Session) or not _sound(session):
-        return None
+    return _within(session, trace) if isinstance(session, Session) and _sound(session) else None
+
+
+def _within(session: Session, trace: Trace) -> Session | None:
+    """Return the session with its view within a trace; None where it is of another time."""
     low, high = limits(trace, session.clocks)
     view = session.viewport
     if view.end <= low or view.start >= high:
@@ -191,6 +192,16 @@ class PendingFiles(NamedTuple):
     prepare: Callable[[], Prepared]
     before: Carried | None = None  # what was seen when they were shown the last time
 
+    def so_far(self) -> Prepared:
+        """Return the trace of the files that are there, in the view before where it has one; what is asked of
+        tables and searches waits for the other files.
+        """
+        trace = trace_so_far(self.gathering)
+        session = None if self.before is None else session_over(self.before, trace)
+        if session is not None:
+            session = replace(session, panel="details", search="", filter="", only="")
+        return Prepared(trace, session)
+
 
 NO_HISTORY = History()
 
@@ -203,7 +214,8 @@ class Carried(NamedTuple):
     session: Session
     history: History
     clocks: Clocks  # with which the trace was opened
-    files: tuple[str, ...]
+    files: Mapping[str, int]  # the source of each file and log, by its path
+    first: int  # the source of the first lane: a view without a focused one goes with its clock
     logs: tuple[tuple[str, LogOptions], ...]
     computed: frozenset[str]  # kinds of computed lanes
     selected: Mapping[Selectable, tuple[str, int] | None]  # name and start of what views have selected
@@ -221,6 +233,7 @@ def carried(trace: Trace, session: Session, theme: str, history: History = NO_HI
         history,
         trace.clocks,
         _files(trace),
+        next((lane.source for lane in trace.lanes), 0),
         _logs(trace),
         frozenset(one.kind for one in counters),
         {view.selection: _named(trace, view.selection) for view in views if view.selection is not None},
@@ -232,8 +245,8 @@ def carried(trace: Trace, session: Session, theme: str, history: History = NO_HI
 def session_over(before: Carried, trace: Trace) -> Session | None:
     """Return the view for the trace as it is now; None where its time is no longer part of the trace.
 
-    Where the trace has other files than before, the state of single lanes is dropped: lanes are identified by
-    the number of their file.
+    What is said of lanes goes with their files, and is dropped where these are gone. Where clocks have
+    changed the view goes with that of the focused lane, which stays where it was on the screen.
     """
     return _on(before, before.session, trace)
 
@@ -248,24 +261,70 @@ def history_over(before: Carried, trace: Trace) -> History:
 
 
 def _on(before: Carried, session: Session, trace: Trace) -> Session | None:
-    if session.clocks == before.clocks or _files(trace) != before.files:
-        session = replace(session, clocks=trace.clocks)
-    if _files(trace) != before.files:
-        session = replace(
-            session,
-            focus=None,
-            selection=None,
-            scroll=0,
-            folded=frozenset(),
-            unfolded=frozenset(),
-            rank_order=(),
-            pinned=(),
-            hidden_lanes=frozenset(),
-            hidden_processes=frozenset(),
-        )
-    elif session.selection is not None and _changed(before, session.selection, trace):
-        session = replace(session, selection=None)
-    return session_of(session_json(session), trace)
+    numbers, clocks = sources_now(before, trace), session.clocks
+    has_same = list(before.files) == list(_files(trace))
+    if clocks == before.clocks or not has_same:
+        clocks = trace.clocks
+    lane = LaneKey(before.first, "", "") if session.focus is None else session.focus.lane
+    source = lane.source if has_same else numbers.get(lane.source)
+    before_ns = session.clocks.offset(lane.source, lane.pid)
+    later = 0 if source is None else clocks.offset(source, lane.pid) - before_ns
+    now = _later(session if has_same else numbered_anew(session, numbers), later)
+    now = replace(now, clocks=clocks)
+    chosen, was = now.selection, session.selection
+    if chosen is not None and was is not None and _named(trace, chosen) != before.selected.get(was):
+        now = replace(now, selection=None)  # another slice has that number
+    return _within(now, trace)
+
+
+def sources_now(before: Carried, trace: Trace) -> dict[int, int]:
+    """Return the new number of the source of each file by its old one, without those that are gone."""
+    now = _files(trace)
+    return {source: now[path] for path, source in before.files.items() if path in now}
+
+
+SETS_OF_KEYS: Final = ("folded", "unfolded", "hidden_lanes", "hidden_processes")
+
+
+def numbered_anew(session: Session, sources: Mapping[int, int]) -> Session:
+    """Return a session with new numbers of sources; what belongs to a source without one is dropped."""
+
+    def renumbered(keys: Iterable[Any]) -> Iterator[Any]:
+        return (now for key in keys if (now := _renumbered(key, sources)) is not None)
+
+    lane = None if session.focus is None else _renumbered(session.focus.lane, sources)
+    sets: dict[str, Any] = {name: frozenset(renumbered(getattr(session, name))) for name in SETS_OF_KEYS}
+    return replace(
+        session,
+        focus=None if session.focus is None or lane is None else replace(session.focus, lane=lane),
+        selection=_renumbered(session.selection, sources),
+        pinned=tuple(renumbered(session.pinned)),
+        rank_order=tuple(sources[source] for source in session.rank_order if source in sources),
+        **sets,
+    )
+
+
+def _renumbered(key: Any, sources: Mapping[int, int]) -> Any:
+    """Return the key of a lane, a process or what can be selected with its source's new number, else None."""
+    if isinstance(key, tuple):
+        return (sources[key[0]], *key[1:]) if key[0] in sources else None
+    return None if key is None or key.source not in sources else replace(key, source=sources[key.source])
+
+
+def _later(session: Session, ns: int) -> Session:
+    """Return the session with all its times so much later."""
+
+    def later(span: tuple[int, int] | None) -> tuple[int, int] | None:
+        return None if span is None else (span[0] + ns, span[1] + ns)
+
+    return replace(
+        session,
+        viewport=replace(session.viewport, start=session.viewport.start + ns),
+        cursor=session.cursor + ns,
+        anchor=None if session.anchor is None else session.anchor + ns,
+        range=later(session.range),
+        baseline=later(session.baseline),
+    )
 
 
 def with_logs_of(before: Carried, trace: Trace) -> Trace:
@@ -287,12 +346,8 @@ def _logs(trace: Trace) -> tuple[tuple[str, LogOptions], ...]:
     return tuple((one.log.path, one.options) for one in trace.placed) if isinstance(trace, Overlay) else ()
 
 
-def _files(trace: Trace) -> tuple[str, ...]:
-    return tuple(source.path.removesuffix(UNFINISHED) for source in trace.files)
-
-
-def _changed(before: Carried, selection: Selectable, trace: Trace) -> bool:
-    return _named(trace, selection) != before.selected.get(selection)
+def _files(trace: Trace) -> dict[str, int]:
+    return {source.path.removesuffix(UNFINISHED): source.number for source in trace.files}
 
 
 def _named(trace: Trace, selection: Selectable) -> tuple[str, int] | None:
@@ -301,81 +356,9 @@ def _named(trace: Trace, selection: Selectable) -> tuple[str, int] | None:
     return None if thing is None else (trace.name(thing.row, thing.index), thing.start)
 
 
-Fold = LaneKey | tuple[int, str]
-F = TypeVar("F", LaneKey, Fold)
-
-
-STAYING: Final = (
-    *("focus", "selection", "scroll", "folded", "unfolded", "pinned", "hidden_lanes", "hidden_processes"),
-    *("hidden_alike", "panel", "show_quiet", "rank_lines", "map_lines", "host_rows", "device_rows"),
-    *("devices_first", "ruler", "flows"),
-)
-"""What of a session stays as it is when more files come."""
-
-
-def session_for(base: Session, seen: Session, partial: PartialTrace, trace: Trace) -> Session:
-    """Return the session `base` of the whole trace with the view so far: time window, cursor, lane,
-    selection, range and folds. They stay where they were, also where clocks or the files' numbers have
-    changed.
-    """
-    numbers_now = sources_in(partial, trace)
-    source = partial.first if seen.focus is None else seen.focus.lane.source
-    now = base.clocks.offset(numbers_now[source]) if source in numbers_now else seen.clocks.offset(source)
-    by = now - seen.clocks.offset(source)
-    session = numbered_anew(seen, numbers_now)
-    viewport = replace(session.viewport, start=session.viewport.start + by)
-    moved = replace(
-        base,
-        viewport=viewport.kept_within(view.limits(trace, base.clocks)),
-        cursor=session.cursor + by,
-        range=None if session.range is None else (session.range[0] + by, session.range[1] + by),
-        **{name: getattr(session, name) for name in STAYING},
-    )
-    return view.keep_cursor(moved)
-
-
-def sources_in(before: Trace, now: Trace) -> dict[int, int]:
-    """Return the new number of each source by its old one, without the sources that are gone."""
-    numbers = {str(member.path): number for number, member in enumerate(now.members)}
-    return {
-        number: numbers[str(member.path)]
-        for number, member in enumerate(before.members)
-        if str(member.path) in numbers
-    }
-
-
-def numbered_anew(session: Session, numbers_now: Mapping[int, int]) -> Session:
-    """Return a session with new numbers of sources; what belongs to a source without one is dropped."""
-
-    def moved(keys: frozenset[Fold]) -> frozenset[Fold]:
-        return frozenset(now for key in keys if (now := _fold(key, numbers_now)) is not None)
-
-    focus, selection = session.focus, session.selection
-    lane = None if focus is None else _lane(focus.lane, numbers_now)
-    has_selection = selection is not None and selection.source in numbers_now
-    pinned = (_lane(key, numbers_now) for key in session.pinned)
-    hidden = (_lane(key, numbers_now) for key in session.hidden_lanes)
-    return replace(
-        session,
-        focus=None if focus is None or lane is None else replace(focus, lane=lane),
-        selection=replace(selection, source=numbers_now[selection.source])
-        if selection and has_selection
-        else None,
-        folded=moved(session.folded),
-        unfolded=moved(session.unfolded),
-        pinned=tuple(key for key in pinned if key is not None),
-        hidden_lanes=frozenset(key for key in hidden if key is not None),
-        hidden_processes=frozenset(
-            (numbers_now[source], pid) for source, pid in session.hidden_processes if source in numbers_now
-        ),
-    )
-
-
-def scroll_kept(
-    before: Layout, session: Session, now: Layout, lines: int, numbers_now: Mapping[int, int] | None = None
-) -> int:
+def scroll_kept(before: Layout, session: Session, now: Layout, lines: int, sources: Mapping[int, int]) -> int:
     """Return the scroll position at which the focused line, else the topmost in sight, stays where it was on
-    the screen; `numbers_now` tells which numbers sources have now, where these are others.
+    the screen; `sources` are the numbers that they have now.
     """
     top = before.scrolled(session.scroll, lines)
     seen = before.lines(top, lines)
@@ -383,24 +366,13 @@ def scroll_kept(
     at = next((y for y, line in enumerate(seen) if focus is not None and line.row_key == focus), 0)
     if not seen:
         return 0
-    name = _name(seen[at], numbers_now)
-    y = next((y for y, line in enumerate(now.lines(0, now.height)) if _name(line, None) == name), None)
+    key, *which = _name(seen[at])
+    name = (_renumbered(key, sources), *which)
+    y = next((y for y, line in enumerate(now.lines(0, now.height)) if _name(line) == name), None)
     return now.scrolled(session.scroll if y is None else y - at, lines)
 
 
-def _name(line: Line, numbers_now: Mapping[int, int] | None) -> tuple[object, ...]:
-    """Return what identifies a line in both layouts."""
-    key = line.fold_key
-    fold = key if key is None or numbers_now is None else _fold(key, numbers_now)
+def _name(line: Line) -> tuple[object, ...]:
+    """Return what identifies a line in a layout: what it belongs to, and which one of its lines it is."""
     special = line.kind if line.kind in (LineKind.QUIET, LineKind.MORE, LineKind.NOTE) else None
-    return fold, max(0, line.depth), special
-
-
-def _fold(key: Fold, numbers_now: Mapping[int, int]) -> Fold | None:
-    if isinstance(key, LaneKey):
-        return _lane(key, numbers_now)
-    return (numbers_now[key[0]], key[1]) if key[0] in numbers_now else None
-
-
-def _lane(key: LaneKey, numbers_now: Mapping[int, int]) -> LaneKey | None:
-    return replace(key, source=numbers_now[key.source]) if key.source in numbers_now else None
+    return line.fold_key, max(0, line.depth), special

@@ -172,6 +172,11 @@ class OpenedFiles:
         for position in list(self.ready):
             self._skip_without_events(position)
 
+    @property
+    def missing(self) -> frozenset[int]:
+        """The positions of the files that have no index, be it that they are read or that they cannot be."""
+        return frozenset(range(len(self.members))).difference(self.ready)
+
     def take(self, indexed: Indexed) -> None:
         """Open the indexes that have come since it was called last, and note what has failed."""
         for path in indexed.written[self._opened :]:
@@ -197,7 +202,7 @@ class OpenedFiles:
             if grave or not named:
                 raise (grave or refused)[0]
             raise UnreadableError("; ".join(map(str, named)))
-        opened = [(_as_opened(self.members[n], self.indexes[n]), self.indexes[n]) for n in self.ready]
+        opened = [(_as_opened(self.members[n], self.indexes[n]), self.indexes[n]) for n in sorted(self.ready)]
         opened.sort(key=lambda one: _rank_order(one[0]))
         members, indexes = tuple(member for member, _ in opened), tuple(index for _, index in opened)
         for member, index in opened:

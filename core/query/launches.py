@@ -26,6 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, distinct, merge, places_in, run_starts, sum_of
+from ..base.cached_per_object import cached_per_object
 from ..base.kineto import (
     ANNOTATIONS,
     DEVICE,
@@ -127,8 +128,9 @@ class Launched:
         return self.end - self.start - self.busy
 
 
+@cached_per_object()
 def launches_of(index: Index) -> Launches:
-    """Return the launches of all device work of a source, by the rules at the top of this file."""
+    """Return the launches of all device work of a source, by the rules at the top of this file; made once."""
     category = index.column("slices.category")
     is_runtime = category_mask(index, RUNTIME)
     is_host = is_runtime | category_mask(index, OPS | ANNOTATIONS)

@@ -14,12 +14,13 @@ Distance tells nothing of what threads and devices do: a program may pause for h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, distinct
+from ..base.cached_per_object import cached_per_object
 from ..base.clock import EPOCHS
 from ..base.units import TIME_LIMIT
 from ..index.format import NONE, LaneKind, LaneRole, RowKind, SliceFlag
@@ -62,8 +63,9 @@ class _Piece(NamedTuple):
     end: int
 
 
-def own_clock(index: Index, launches: Callable[[], Launches]) -> OwnClock:
-    """Return what stands on the clock of most of a source; `launches` is asked where device work is early."""
+@cached_per_object()
+def own_clock(index: Index) -> OwnClock:
+    """Return what stands on the clock of most of a source; computed once."""
     only_spans = _rows_of_spans(index)
     pieces = _as_one(_all_pieces(index))
     slices = [one for one in pieces if one.kind == RowKind.SLICES and one.row not in only_spans]
@@ -79,7 +81,7 @@ def own_clock(index: Index, launches: Callable[[], Launches]) -> OwnClock:
     marks_away = sum(one.high - one.low for one in marks if one.era != era or one in far)
     own = [one for one in slices if one.era == era and one not in far]
     clamped = _clamped(index) if era != CLAMPED else np.empty(0, np.uint32)
-    out = distinct(np.concatenate([_early(index, own, launches), clamped]))
+    out = distinct(np.concatenate([_early(index, own), clamped]))
     others = distinct(np.concatenate([*(np.arange(one.low, one.high) for one in away), out]))
     near = [one for one in marks if one.era == era and one not in far]
     within = [*_without(index, own, out), *((one.start, one.end) for one in near)]
@@ -204,7 +206,7 @@ def _as_one(pieces: list[_Piece]) -> list[_Piece]:
     return [one._replace(era=ELSEWHERE) if one.era == SINCE_1970 else one for one in pieces]
 
 
-def _early(index: Index, own: Sequence[_Piece], launches: Callable[[], Launches]) -> U32:
+def _early(index: Index, own: Sequence[_Piece]) -> U32:
     """Return the positions of device work on another clock among what ends before anything on the host."""
     is_device = index.lanes["role"][index.rows["lane"]] == LaneRole.DEVICE
     begins = min((one.start for one in own if not is_device[one.row]), default=None)
@@ -219,7 +221,9 @@ def _early(index: Index, own: Sequence[_Piece], launches: Callable[[], Launches]
     if not any(map(len, parts)):
         return np.zeros(0, np.uint32)
     early = np.sort(np.concatenate(parts))
-    work = launches()
+    from .launches import launches_of  # hardly any trace has such work
+
+    work = launches_of(index)
     process = processes_of(index, early)
     groups = [early[process == number] for number in distinct(process).tolist()]
     return np.concatenate([_judged(index, group, work) for group in groups])

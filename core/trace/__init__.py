@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ from .slices import TraceSlices
 if TYPE_CHECKING:
     from ..index.captures import ResolvedFiles
     from ..index.changes import State
-    from ..index.opening import Gathering, Opened
+    from ..index.opening import Opened, OpenedFiles
     from ..index.store import Verification
     from .alignment import Alignment
 
@@ -42,8 +42,10 @@ class Trace(TraceSlices):
     Query methods take and give trace time (lane time + the clocks' offset), in integer ns.
     """
 
-    missing: Mapping[int, str] = MappingProxyType({})
-    """Why some of the sources are not there yet."""
+    missing: frozenset[int] = frozenset()
+    """The sources whose files are being read or cannot be: they have no lanes, and wall times alone set the
+    clocks of the others.
+    """
     opens: Mapping[str, int] = MappingProxyType({})
     """In the picture of a capture store: the rank that a lane stands for, by the lane's tid; Enter opens that
     rank.
@@ -63,11 +65,13 @@ class Trace(TraceSlices):
         members: Sequence[Member] = (),
         captures: Sequence[Capture] = (),
         open_capture: int | None = None,
+        missing: frozenset[int] = frozenset(),
     ) -> None:
         """Hold indexes and the files they belong to; `captures` are all that could be opened,
-        `open_capture` is the number of the open one.
+        `open_capture` is the number of the open one; the indexes of those that are `missing` are empty.
         """
         super().__init__(indexes, members)
+        self.missing = missing
         self.captures, self.open_capture = tuple(captures), open_capture
 
     @property
@@ -94,7 +98,9 @@ class Trace(TraceSlices):
         """The clocks of the ranks; none where fewer than two sources are ranks."""
         from .alignment import align_processes, align_ranks  # a trace of one rank is drawn without it
 
-        return align_ranks(self.indexes, self.members) if len(self.members) > 1 else align_processes(self)
+        if len(self.members) < 2:
+            return align_processes(self)
+        return align_ranks(self.indexes, self.members, self.missing)
 
     @property
     def clocks(self) -> Clocks:
@@ -125,7 +131,7 @@ class Trace(TraceSlices):
 
     @cached_property
     def _own_clocks(self) -> Sequence[OwnClock]:
-        return [own_clock(index, partial(self.launches, n)) for n, index in enumerate(self.indexes)]
+        return [own_clock(index) for index in self.indexes]
 
     def on_other_clock(self, source: int) -> U32:
         """Return the positions, ascending, of the slices of a source that stand on another clock than it."""
@@ -191,55 +197,6 @@ class Trace(TraceSlices):
         return [steps_of(index, source) for source, index in enumerate(self.indexes)]
 
 
-class PartialTrace(Trace):
-    """The part of a trace that is there.
-
-    A file that is not there yet is a source without lanes, so that no source gets another number when it
-    comes; `missing` says for each why it is not there. Until all files are there, their wall times alone set
-    the clocks.
-    """
-
-    def __init__(
-        self,
-        indexes: Sequence[Index],
-        members: Sequence[Member],
-        missing: Mapping[int, str],
-        first: int,
-        before: PartialTrace | None = None,
-    ) -> None:
-        """Hold the indexes; trace time is that of the source `first`. What is known of those that were there
-        `before` is not found out again.
-        """
-        super().__init__(indexes, members)
-        from ..query.launches import launches_of  # as above
-
-        known = {} if before is None else before._known
-        self._known: dict[Index, OwnClock] = {
-            index: known[index] if index in known else own_clock(index, partial(launches_of, index))
-            for index in self.indexes
-        }
-        self.missing = MappingProxyType(dict(missing))
-        self.first = first
-
-    @classmethod
-    def of(
-        cls, gathering: Gathering, missing: Mapping[int, str], first: int, before: PartialTrace | None
-    ) -> PartialTrace:
-        """Return what is there of the files that are being gathered."""
-        return cls(gathering.indexes, gathering.members, missing, first, before)
-
-    @cached_property
-    def alignment(self) -> Alignment:
-        """The clocks as stamped."""
-        from .alignment import as_stamped  # as above
-
-        return as_stamped(self.indexes, self.members, self.first)
-
-    @cached_property
-    def _own_clocks(self) -> Sequence[OwnClock]:
-        return [self._known[index] for index in self.indexes]
-
-
 def open_trace(
     paths: str | Path | Sequence[str | Path] | ResolvedFiles,
     options: IndexOptions = DEFAULT_OPTIONS,
@@ -287,12 +244,16 @@ def trace_of_opened(opened: Opened) -> Trace:
     return trace
 
 
+def trace_so_far(files: OpenedFiles) -> Trace:
+    """Return the trace of those files that are there; the others are missing."""
+    return Trace(files.indexes, files.members, missing=files.missing)
+
+
 __all__ = [
     "Lane",
     "LaneKind",
     "LaneRole",
     "Link",
-    "PartialTrace",
     "Process",
     "Row",
     "RowKind",
@@ -301,4 +262,5 @@ __all__ = [
     "open_trace",
     "trace_of",
     "trace_of_opened",
+    "trace_so_far",
 ]

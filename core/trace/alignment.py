@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -98,18 +98,20 @@ class Alignment:
 NONE = Alignment()
 
 
-def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignment:
+def align_ranks(
+    indexes: Sequence[Index], members: Sequence[Member], missing: Collection[int] = ()
+) -> Alignment:
     """Return the clocks of those sources that are ranks; without any clock where fewer than two are.
 
-    Where several captures are open together, only the wall times count: the captures have no collective in
-    common.
+    Only the wall times count where several captures are open together, which have no collective in common,
+    and while sources are missing, with which the others have some.
     """
-    ranks = ranks_among(members)
+    ranks = tuple(source for source in ranks_among(members) if source not in missing)
     if len(ranks) < 2:
         return NONE
     sources = [indexes[source] for source in ranks]
     bases = _bases(sources)
-    if len({members[source].rank for source in ranks} - {None}) not in (0, len(ranks)):
+    if missing or len({members[source].rank for source in ranks} - {None}) not in (0, len(ranks)):
         return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
     fitted = aligned(ranks, bases, lambda level: [collectives_at(index, level) for index in sources])
     clocks = [
@@ -161,16 +163,6 @@ def ranks_among(members: Sequence[Member]) -> tuple[int, ...]:
     numbered = tuple(source for source, member in enumerate(members) if member.rank is not None)
     workers = {(member.host, member.pid) for member in members if member.pid is not None}
     return tuple(range(len(members))) if not numbered and len(workers) == len(members) else numbered
-
-
-def as_stamped(indexes: Sequence[Index], members: Sequence[Member], first: int) -> Alignment:
-    """Return the clocks of the ranks among some sources as their wall times alone have them; that of the
-    source `first` stays.
-    """
-    ranks = ranks_among(members)
-    at = ranks.index(first) if first in ranks else 0
-    bases = _bases([indexes[source] for source in ranks], at) if ranks else []
-    return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
 
 
 def fitted_offsets(matched: Matched, bases: Sequence[int]) -> list[RankClock]:
@@ -256,17 +248,17 @@ def _fitting(matched: Matched, offsets: I64, tied: AnyArray) -> AnyArray:
     return used
 
 
-def _bases(indexes: Sequence[Index], first: int = 0) -> list[int]:
-    """Return for each source what to add to its lane times to get those of the source `first`, by their wall
+def _bases(indexes: Sequence[Index]) -> list[int]:
+    """Return for each source what to add to its lane times to get those of the first one, by their wall
     times; nothing where these would carry its times beyond the limit.
     """
-    bases = wall_distances([wall_base(index) for index in indexes], first)
+    bases = wall_distances([wall_base(index) for index in indexes])
     return [base if _fits(index, base) else 0 for index, base in zip(indexes, bases)]
 
 
-def wall_distances(walls: Sequence[int | None], first: int = 0) -> list[int]:
-    """Return how much later than that of the source `first` each wall time is; 0 where one is not known."""
-    zero = walls[first]
+def wall_distances(walls: Sequence[int | None]) -> list[int]:
+    """Return how much later than the first each wall time is; 0 where one is not known."""
+    zero = walls[0]
     return [0 if base is None or zero is None else base - zero for base in walls]
 
 

@@ -38,7 +38,6 @@ from ..query.rowview import RowView
 from ..query.views import Lane, Process, Row, SliceId, SourceInfo
 
 if TYPE_CHECKING:
-    from ..query.launches import Launches
     from .owners import Owners
 
 MINIMAP_LANES = 512
@@ -57,7 +56,6 @@ class TraceLanes:
         self.lanes = LaneList(self.lane_bases[-1], self._make_lane)
         self._rows: dict[tuple[int, int], Row] = {}
         self._positions: dict[SliceId, int] = {}
-        self._launches: dict[int, Launches] = {}
         self._owners: dict[int, Owners] = {}
         self._spans: dict[Clocks, tuple[int, int]] = {}
         self._besides_work: dict[int, frozenset[int]] = {}

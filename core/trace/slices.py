@@ -275,12 +275,10 @@ class TraceSlices(TraceLanes):
         return launch_chain.launch_delay + kernel - host, launch_chain.queue_wait if kernel == host else None
 
     def launches(self, source: int) -> Launches:
-        """Return which launch all device work of a source comes from; computed once."""
+        """Return which launch all device work of a source comes from."""
         from ..query.launches import launches_of
 
-        if source not in self._launches:
-            self._launches[source] = launches_of(self.indexes[source])
-        return self._launches[source]
+        return launches_of(self.indexes[source])
 
     def owners(self, source: int) -> Owners:
         """Return who owns each piece of device work of a source; computed once."""

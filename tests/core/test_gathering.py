@@ -16,7 +16,7 @@ from tracelane.core.base.children import ChildrenError
 from tracelane.core.base.errors import TracelaneError, UnreadableError
 from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.trace import PartialTrace, open_trace, trace_of_opened
+from tracelane.core.trace import open_trace, trace_of_opened, trace_so_far
 
 pytestmark = pytest.mark.slow
 
@@ -130,29 +130,24 @@ def test_without_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exec
         begin()
 
 
-def partial(gathering: Gathering, first: int) -> PartialTrace:
-    missing = {number: "why" for number in range(len(gathering.members)) if number not in gathering.ready}
-    return PartialTrace(gathering.indexes, gathering.members, missing, first)
-
-
 def test_sources_keep_their_numbers(tmp_path: Path) -> None:
     """A lane has the same source and is drawn the same whatever else has come by then."""
     folder = rank_files(tmp_path / "run", 3)
     open_trace(folder / "rank1.json", index_dir=tmp_path / "index").close()
     gathering = begun(folder, index_dir=tmp_path / "index")
     assert gathering is not None
-    before = partial(gathering, 1)  # a picture of what is there by now
+    before = trace_so_far(gathering)  # a picture of what is there by now
     lanes = [(lane.source, lane.title, lane.slices) for lane in before.lanes]
     assert len(before.sources) == 3 and lanes and all(source == 1 for source, _, _ in lanes)
-    now = partial(done(gathering), 1)
+    now = trace_so_far(done(gathering))
     assert [(lane.source, lane.title, lane.slices) for lane in now.lanes if lane.source == 1] == lanes
     assert {lane.source for lane in now.lanes} == {0, 1, 2}
-    assert now.missing == {} and now.opening_span == open_trace(folder, index_dir=tmp_path / "index").span
+    assert not now.missing and now.opening_span == open_trace(folder, index_dir=tmp_path / "index").span
 
 
-@pytest.mark.parametrize("first", [0, 1, 2])
-def test_clocks_stand_as_stamped(tmp_path: Path, first: int) -> None:
-    """While files are missing wall times alone set the clocks, and the one of the first to come stays."""
+@pytest.mark.parametrize("there", [(0, 1), (1, 2), (2,)])
+def test_clocks_stand_as_stamped(tmp_path: Path, there: tuple[int, ...]) -> None:
+    """While files are missing wall times alone set the clocks, and time is that of the first that is."""
     folder = tmp_path / "run"
     bases = (1_700_000_000_000_000_000, 1_700_000_000_000_500_000, 1_700_000_000_000_200_000)
     for rank, base in enumerate(bases):
@@ -161,9 +156,15 @@ def test_clocks_stand_as_stamped(tmp_path: Path, first: int) -> None:
             json.dumps({**json.loads(path.read_text(encoding="utf-8")), "baseTimeNanoseconds": base}),
             encoding="utf-8",
         )
-    gathering = done(begun(folder, index_dir=tmp_path / "index"))
-    clocks = partial(gathering, first).clocks
-    assert [clocks.offset(source) for source in range(3)] == [base - bases[first] for base in bases]
+    for rank in there:
+        open_trace(folder / f"rank{rank}.json", index_dir=tmp_path / "index").close()
+    gathering = begun(folder, index_dir=tmp_path / "index")
+    assert gathering is not None
+    with closing(gathering):
+        trace = trace_so_far(gathering)
+    assert trace.missing == {0, 1, 2}.difference(there)
+    offsets = [trace.clocks.offset(source) for source in there]
+    assert offsets == [bases[source] - bases[there[0]] for source in there]
 
 
 def test_the_first_window_grows_with_what_comes(tmp_path: Path) -> None:
@@ -178,5 +179,5 @@ def test_the_first_window_grows_with_what_comes(tmp_path: Path) -> None:
         gathering = begun(folder, index_dir=index_dir)
         assert gathering is not None
         with closing(gathering):
-            spans.append(partial(gathering, 0).opening_span)
+            spans.append(trace_so_far(gathering).opening_span)
     assert spans == [(100_000, 20_000_000), (100_000, 40_000_000)]

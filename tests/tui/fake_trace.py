@@ -30,7 +30,7 @@ class FakeTrace:
     opening_span: tuple[int, int] = (0, 1_000_000)
     source_count: int = 1
     members: tuple[object, ...] = ()
-    missing: Mapping[int, str] = field(default_factory=dict)
+    missing: frozenset[int] = frozenset()
     clocks: Clocks = field(default_factory=Clocks)
     fields: dict[str, object] = field(default_factory=dict)
 
@@ -134,5 +134,5 @@ def fake_trace(
     if are_ranks:
         trace.members = tuple(FakeMember(number) for number in range(len(processes)))
         trace.source_count = len(processes)
-        trace.missing = dict.fromkeys(missing, "not there yet")
+        trace.missing = frozenset(missing)
     return cast(Trace, trace)

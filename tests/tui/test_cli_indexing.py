@@ -82,7 +82,7 @@ def test_the_trace_is_shown_when_it_is_there(large: Path, tmp_path: Path) -> Non
         str(large),
         "--index-dir",
         str(tmp_path),
-        play=(("details", "q"),),
+        play=(("view ", "q"),),  # how long the view is: there is none before
         size=(120, 30),
     )
     assert played.code == 0
@@ -185,7 +185,7 @@ def test_all_are_shown_in_the_end(folder: Path, tmp_path: Path) -> None:
             size=(120, 30),
         )
         assert played.code == 0
-    assert "not indexed yet" not in played.screen
+    assert "waits" not in played.screen
     assert len(list(tmp_path.rglob("manifest*"))) == RANKS and not list(tmp_path.rglob(f"{BUILDING}*"))
 
 

@@ -4,18 +4,20 @@ come.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
+from weakref import ref
 
 import pytest
-from rich.text import Text
 from textual.pilot import Pilot
 
 from tests.rank_files import Scripted, gathering_of, rank_file, rank_files
 from tests.tui.driver import message, running, screen_text, wait_until, wait_until_idle
+from tests.tui.small_file import small_file
 from tracelane.core.base.errors import CacheError, UnreadableError
 from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
@@ -25,7 +27,7 @@ from tracelane.tui.config import Config
 from tracelane.tui.controllers.gathering import GatheringController
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.lanes.canvas import LaneCanvas
-from tracelane.tui.screens.files import QUESTION, FilesScreen, StopQuestion
+from tracelane.tui.screens.files import QUESTION, StopQuestion
 from tracelane.tui.screens.lists import HelpScreen
 from tracelane.tui.session import LaneKey, RowKey, Viewport
 from tracelane.tui.view_state import Carried, PendingFiles, Prepared, carried, session_over
@@ -83,7 +85,7 @@ async def until_looked_at(app: TracelaneApp, pilot: Pilot[None]) -> None:
     gathering = app.opening
     assert isinstance(gathering, GatheringController)
     await wait_until(pilot, lambda: gathering._prepared is not None, "the trace of all files")
-    await gathering._watch_files()
+    gathering._watch_files()
 
 
 def titles(app: TracelaneApp) -> list[str]:
@@ -104,7 +106,7 @@ async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:
     async with viewer_of(gathering) as (app, pilot):
         script.read(paths_of(gathering)[0])
         script.read(paths_of(gathering)[1], "index")
-        await wait_until(pilot, lambda: "building" in screen_text(app))
+        await wait_until(pilot, lambda: screen_text(app).count("building the index") == 2)
         text = screen_text(app)
         for part in ("run", "0 of 6 ranks", "indexing", "25 %", "100 events", "4 wait: ranks 2-5"):
             assert part in text, part
@@ -153,7 +155,8 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
         assert [title.split(" · ")[0].lstrip("▸ ") for title in ranks] == [f"rank {n}" for n in range(6)]
         assert [title.startswith("▸") for title in ranks] == [False, False, True, False, False, False]
         text = screen_text(app)
-        assert "1 of 6 ranks" in text and text.count("not indexed yet") == 5 and UNICODE.step in text
+        assert "1 of 6 ranks" in text and UNICODE.step in text
+        await wait_until(pilot, lambda: screen_text(app).count("waits") == 5, "what is said of the others")
         for key, title in (
             ("3", "Call tree, flame"),
             ("slash", "Search"),
@@ -173,19 +176,57 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
 
 
 async def test_how_far_the_others_are(tmp_path: Path) -> None:
-    """Below the lanes stands how far each of the others is, in a line, or a line each where there is room."""
+    """On the line of each of the others stands how far it is, and below the lanes the same in one line."""
     gathering, script = gathered(rank_files(tmp_path / "run", 6))
     paths = paths_of(gathering)
-    async with viewer_of(gathering, size=(100, 10)) as (app, pilot):
+    async with viewer_of(gathering) as (app, pilot):
         script.finish(paths[0])
         script.read(paths[1])
         await until_there(app, pilot, 1)
         script.read(paths[2], "index")
-        line = "rank 1: 50 %, rank 2: building the index; 3 wait: ranks 3-5"
-        await wait_until(pilot, lambda: line in screen_text(app))
-        await pilot.resize_terminal(100, 45)
-        await wait_until(pilot, lambda: "rank 1  ████████░░░░░░░░ 50 %" in screen_text(app))
-        assert line not in screen_text(app)
+        script.fail(paths[5])
+        below = "rank 1: 50 %, rank 2: building the index; 2 wait: ranks 3-4; rank 5: cannot be read"
+        await wait_until(pilot, lambda: below in screen_text(app))
+        await wait_until(
+            pilot, lambda: screen_text(app).count("building the index") == 2, "the lines to follow"
+        )
+        lines = {line.split("│")[0].strip(): line for line in screen_text(app).splitlines() if "│" in line}
+        assert "████████░░░░░░░░ 50 % of " in lines["rank 1"] and "building the index" in lines["rank 2"]
+        assert "waits" in lines["rank 3"] and "cannot be read: no trace events in it" in lines["rank 5"]
+
+
+async def test_how_far_many_are(tmp_path: Path) -> None:
+    """Ranks that share a line say together how far they are, until one of them is there."""
+    gathering, script = gathered(rank_files(tmp_path / "run", 40))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering, size=(120, 24)) as (app, pilot):
+        script.read(paths[1])
+        await wait_until(pilot, lambda: " % of " in screen_text(app))
+        lines = [line for line in screen_text(app).splitlines() if "ranks" in line and "│" in line]
+        texts = [line.split("│")[1].strip() for line in lines]
+        assert texts[0].startswith("waits, ") and len(texts) > 5 and set(texts[1:]) == {"waits"}
+        script.finish(paths[0])
+        await until_there(app, pilot, 1)
+        assert titles(app)[-len(lines) :] == [line.split("│")[0].strip() for line in lines]
+        assert screen_text(app).count("waits") == len(lines) - 1
+
+
+async def test_files_that_are_no_ranks(tmp_path: Path) -> None:
+    """Files without ranks have a line each while they are read, below those that are there."""
+    paths = [small_file(tmp_path).rename(tmp_path / f"{name}.json") for name in "abc"]
+    gathering = gathering_of(paths, IndexOptions(tmp_path / "index"))
+    assert gathering is not None
+    script = cast(Scripted, gathering._indexing)
+    async with viewer_of(gathering) as (app, pilot):
+        script.read(paths[2])
+        await wait_until(pilot, lambda: " % of " in screen_text(app))
+        assert titles(app)[-3:] == ["a.json", "b.json", "c.json"]
+        script.finish(paths[1])
+        await until_there(app, pilot, 1)
+        assert titles(app)[-2:] == ["a.json", "c.json"]
+        script.finish(paths[0], paths[2])
+        await until_all_there(app, pilot)
+        assert [Path(source.path).name for source in app.trace.sources[:3]] == ["a.json", "b.json", "c.json"]
 
 
 @pytest.mark.slow
@@ -233,7 +274,10 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         script.finish(paths[rank])
         await until_there(app, pilot, 1)
         await pilot.press("W", "shift+down", "shift+down")
-        before = app.session
+        start = app.session.cursor
+        app.store.go(replace(app.session, range=(start, start + 5 * US)))
+        await pilot.press("w")
+        left, before = ref(app.trace), app.session
         assert before.focus is not None and before.focus.lane.source == rank
         line = line_of(app, before.focus)
         drawn, above = screen_text(app).splitlines(), app.main.query_one(LaneCanvas).region.y
@@ -244,6 +288,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         assert now.clocks.offset(rank) == offset and now.focus == before.focus
         assert now.viewport == replace(before.viewport, start=before.viewport.start + offset)
         assert now.cursor == before.cursor + offset
+        assert now.range == (start + offset, start + offset + 5 * US)
         assert line_of(app, now.focus) == line
         assert "4 ranks" in screen_text(app) and "a note" in message(app)
         app.dismiss_message()
@@ -251,6 +296,10 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         assert drawn[above + line] == screen_text(app).splitlines()[above + line]
         await pilot.press("9")
         assert app.session.panel == "ranks"
+        await pilot.press("u")
+        assert app.session.viewport.span > now.viewport.span and app.session.clocks == now.clocks
+        gc.collect()
+        assert left() is None, "the trace of the first file alone is held"
 
 
 @pytest.mark.slow
@@ -413,10 +462,3 @@ async def test_read_again_it_begins_where_it_was(tmp_path: Path) -> None:
         now = app.session
         assert (now.viewport.start, now.viewport.span) == (5_000_000, 2_000_000)
         assert (now.cursor, now.focus, now.folded) == (before.cursor, before.focus, before.folded)
-
-
-async def test_files_that_come_before_their_screen_is_mounted() -> None:
-    """Lines that come too early are shown once there is something to show them in."""
-    screen = FilesScreen([], (), ())
-    screen.show((Text("early"),), (Text("line"),))
-    assert screen._first[0][0].plain == "early"

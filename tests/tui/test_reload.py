@@ -249,17 +249,22 @@ def test_another_trace_under_the_same_name(path: Path) -> None:
 
 
 def test_files_that_came_or_went(path: Path) -> None:
-    """Lanes are named by the number of their file: with other files only time, cursor and the like stay."""
+    """What is said of lanes goes with their file, whatever number it has, and is dropped with it."""
     trace = opened(path)
     folded = frozenset({lane_key(trace.lanes[0])})
     session = replace(first_session(trace, 80), selection=SliceId(0, LAUNCH), folded=folded, ruler="file")
     other = path.with_name("a.json")
-    other.write_bytes(path.read_bytes())
+    other.write_text(json.dumps({"traceEvents": events()}), encoding="utf-8")
     both = open_trace([other, path], index_dir=path.parent / "index")
+    number = [Path(source.path) for source in both.files].index(path)
     now = session_over(carried(trace, session, ""), both)
     assert now is not None
-    assert (now.selection, now.folded) == (None, frozenset())
+    assert now.selection == SliceId(number, LAUNCH)
+    assert now.folded == {replace(key, source=number) for key in folded}
     assert (now.viewport, now.cursor, now.ruler) == (session.viewport, session.cursor, "file")
+    gone = session_over(carried(both, now, ""), open_trace(other, index_dir=path.parent / "index"))
+    assert gone is not None and (gone.selection, gone.folded) == (None, frozenset())
+    assert (gone.viewport, gone.ruler) == (session.viewport, "file")
 
 
 @pytest.mark.corpus
@@ -325,6 +330,9 @@ def test_files_with_other_numbers() -> None:
     assert lost.focus is None and lost.selection is None and lost.pinned == (LaneKey(2, "7", "1"),)
 
 
+SAME = {0: 0}
+
+
 def _trace(lanes: int) -> Trace:
     return fake_trace([LaneSpec(f"t{number}", rows=2) for number in range(lanes)])
 
@@ -338,7 +346,7 @@ def test_the_line_in_sight_stays_where_it_is() -> None:
     more = Layout(now, Session(VIEW, 0, hidden_lanes=frozenset({lane_key(now.lanes[3])})))
     for focus in (None, key):
         seen = Session(VIEW, 0, scroll=20, focus=focus)
-        assert scroll_kept(layout, seen, more, 12) == 18
+        assert scroll_kept(layout, seen, more, 12, SAME) == 18
     away = Session(VIEW, 0, scroll=20, focus=RowKey(lane_key(before.lanes[29]), 0))
-    assert scroll_kept(layout, away, more, 12) == 18  # out of sight: the topmost counts
-    assert scroll_kept(layout, seen, more, 50) == 9  # the last line stands lowest in both
+    assert scroll_kept(layout, away, more, 12, SAME) == 18  # out of sight: the topmost counts
+    assert scroll_kept(layout, seen, more, 50, SAME) == 9  # the last line stands lowest in both

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,10 @@ from ..device_facts import DeviceFacts, stored_facts
 from ..device_shares import device_facts
 from ..draw.header import busy_texts, elsewhere_text, header_of
 from ..draw.opening import with_devices_in_view
-from ..draw.ranks import opens_folded
+from ..draw.ranks import RankNotes, opens_folded
 from ..draw.room import Strips, room_of
 from ..draw.states import DrawnStates
-from ..fitting import fit_to_screen, strips_of
+from ..fitting import Fitted, fit_to_screen, strips_of
 from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
@@ -70,14 +71,17 @@ class DrawingController(Controller):
     def main_screen(self) -> MainScreen:
         """Make the screen; nothing is drawn until it is filled."""
         self.app.hold_frames()
-        size = self.app.size
-        fit = fit_to_screen(
-            self.store.trace, self.store.session, size.width, size.height, bool(self.store.marks_seen)
-        )
-        self._roomed_for = size, fit.most_lanes
+        fit = self.fit()
         self.store.dispatch(replace(self.store.now, session=fit.session, lane_lines=fit.lanes))
         config = self.app.config
         return MainScreen(footer_keys(config.keys), fit, tuple(config.queries))
+
+    def fit(self) -> Fitted:
+        """Return the session on show as the screen opens with it."""
+        size, store = self.app.size, self.store
+        fit = fit_to_screen(store.trace, store.session, size.width, size.height, bool(store.marks_seen))
+        self._roomed_for = size, fit.most_lanes
+        return fit
 
     def fill(self) -> None:
         """Fill what does not change, and draw the first picture."""
@@ -156,9 +160,9 @@ class DrawingController(Controller):
                 layout.height + len(layout.pinned),
             )
 
-    def forget_room(self) -> None:
-        """Fold host lanes as for a trace that was not on the screen before."""
-        self._roomed_for = None
+    def know_missing(self, texts: Mapping[int, str]) -> None:
+        """Say beside the lines of files that are missing how far they are, by source."""
+        self.app.main.query_one(LaneCanvas).know_ranks(RankNotes(texts=texts))
 
     # -- the header -----------------------------------------------------------------------------------------
 
@@ -239,6 +243,8 @@ class DrawingController(Controller):
                 footer.keys = tuple(keys)
 
     def _state_keys(self) -> list[tuple[str, str]]:
+        if self.app.opening is not None and (keys := self.app.opening.keys()):
+            return keys
         part = self.app.focused_part
         session, escape = self.store.session, self.app.escape_text()
         state = (part, escape, session.anchor is None, bool(session.search), session.aim)

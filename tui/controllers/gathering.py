@@ -1,51 +1,43 @@
-"""Files that are being indexed, one or many: those that are there, the others as they come."""
+"""Files that are being indexed, one or many: those that are there are drawn, others say how far they are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic, thread_time
 from typing import Final
 
 from rich.text import Text
-from textual.screen import Screen
-
-from tracelane.core.trace import PartialTrace
 
 from ..actions import view
+from ..actions.scene import History
 from ..actions.table import MOVES
 from ..commands.table import command
-from ..lanes import messages
+from ..keys import footer_pairs
 from ..lanes.canvas import LaneCanvas
 from ..lanes.strips import Minimap
-from ..screens.files import (
-    WITHOUT_TRACE,
-    FilesScreen,
-    StopQuestion,
-    failure_of,
-    file_lines,
-    header_pieces,
-    one_line,
-    opening_keys,
-)
+from ..screens.files import StopQuestion, file_texts, header_pieces, one_line
 from ..session import Session
 from ..session_store import SourceState
 from ..stage import Controller, Stage
 from ..text.progress import StagePace
-from ..view_state import PendingFiles, Prepared, scroll_kept, session_for, session_over, sources_in
+from ..view_state import PendingFiles, Prepared, carried, history_over, scroll_kept, session_over, sources_now
 from .drawing import DrawingController
 
 TICK_S = 0.1
 INTERRUPTED = 130
 """The exit code of a shell's Ctrl+C."""
-LINES_FROM = 3
-"""From this many lines on, the panel has a line for each file."""
-LANES = "lanes"
-"""The mode in which lanes are shown, of some files and then of all."""
 INTERVAL_S = 0.5
 """Files that have come are shown this often at most, and that takes at most a tenth of the time."""
 SHARE = 10
+KEYS_BEFORE: Final = {"help": "help", "close-or-quit": "quit", "stop-indexing": "stop"}
+"""Commands that the footer shows while no file is there, as it calls them."""
 TELL_S = 0.25
 """Seconds between two updates of the progress: drawing a line takes time from the processes that read."""
+WITHOUT_TRACE: Final = frozenset(
+    {"palette", "help", "theme", "redraw", "suspend", "quit", "close-or-quit", "stop-indexing"}
+)
+"""Commands of the viewer that need no trace."""
 WITH_SOME: Final = WITHOUT_TRACE | {
     *MOVES,
     *("details", "launch", "kernel", "source", "copy", "flows", "hidden", "back", "forward"),
@@ -53,6 +45,8 @@ WITH_SOME: Final = WITHOUT_TRACE | {
 }
 """Commands that need no more than what is on the screen, and so work before all files are there."""
 PANELS: Final = ("details", "legend")
+WAITING: Final = ("only", "search", "filter", "steps", "baseline", "clocks", "zone", "colour_by")
+"""What no key changes in a session before all files are there: options or the last time ask for it."""
 
 
 class GatheringController(Controller):
@@ -62,36 +56,21 @@ class GatheringController(Controller):
         super().__init__(app)
         self.drawing = drawing
         self.panels = drawing.panels
-        self._gathering = files.gathering
-        self._title = files.title
-        self._prepare = files.prepare
+        self._pending, self._gathering = files, files.gathering
         self._prepared: Prepared | None = None
         self._is_complete = False
-        self._before = files.before
         self._pace = StagePace()
-        self._drawn_files = 0  # files of which the trace on show knows what has become
         self._grown_at: float | None = None  # thread time when files joined those on show, not yet drawn
         self._next = 0.0
-        self._has_own_view = files.before is not None
-        self._work_text = Text()
+        self._texts: Mapping[int, str] = {}  # how far each file was when that was drawn last
         self._next_text_at = 0.0
-
-    def first_screen(self) -> Screen[None]:
-        keys = opening_keys(self.app.config.keys)
-        return FilesScreen(keys, self.header(), file_lines(self._gathering))
 
     def begin(self) -> None:
         self._timer = self.app.set_interval(TICK_S, self._watch_files)
 
     # -- what comes -----------------------------------------------------------------------------------------
 
-    @property
-    def _files(self) -> FilesScreen | None:
-        """The screen that lists files, None once there are lanes."""
-        screen = self.app.screen_stack[0] if self.app.screen_stack else None
-        return screen if isinstance(screen, FilesScreen) else None
-
-    async def _watch_files(self) -> None:
+    def _watch_files(self) -> None:
         leaving = self.app.return_code is not None or not self.app.screen_stack
         if self.store.is_ready or leaving:
             return
@@ -104,18 +83,18 @@ class GatheringController(Controller):
             if self._is_complete:
                 self.app.jobs.start(self._put_together, "opening")
         # A list or a question on top is answered first: what is below it must not change.
-        if self.app.screen is self.app.main:
+        if self.app.composed and self.app.screen is self.app.main:
             if self._prepared is not None:
-                await self._settle(self._prepared)
-            elif self._may_grow and self._has_news and not self._is_complete:
+                self._show(self._prepared)
+            elif self._may_grow and self._has_news:
                 self._grown_at = thread_time()
-                await self._grow()
+                self._show(self._pending.so_far())
         self._tell()
 
     @property
     def _has_news(self) -> bool:
-        gathering = self._gathering
-        return bool(gathering.ready) and len(gathering.ready) + len(gathering.failed) > self._drawn_files
+        files = self._gathering
+        return not self._is_complete and bool(files.ready) and files.missing != self.store.trace.missing
 
     @property
     def _may_grow(self) -> bool:
@@ -131,7 +110,7 @@ class GatheringController(Controller):
     def _put_together(self) -> None:
         """Make the trace of all files, away from the screen."""
         try:
-            prepared = self._prepare()
+            prepared = self._pending.prepare()
         except Exception as error:
             self.app.tell(self._fail, error)
         else:
@@ -145,75 +124,37 @@ class GatheringController(Controller):
         self.app.trouble = error
         self.app.exit()
 
-    async def _grow(self) -> None:
-        gathering = self._gathering
-        ready = list(gathering.ready)
-        ranks = (number for number in ready if gathering.members[number].rank is not None)
-        missing = {
-            number: failure_of(gathering, number) or "not indexed yet"
-            for number in range(len(gathering.members))
-            if number not in ready
-        }
-        first = next(ranks, ready[0])
-        before = self.store.trace if isinstance(self.store.trace, PartialTrace) else None
-        trace = PartialTrace.of(gathering, missing, first, before)
-        if self._files is not None:
-            self.store.open(Prepared(trace), self._first_view(trace))
-            await self._show_lanes()
+    def _show(self, prepared: Prepared) -> None:
+        """Show the trace of more files, or of all, in place of the one on the screen. A view that the user
+        has moved stays where it is; any other is that in which such a trace opens.
+        """
+        trace, store, seen = prepared.trace, self.store, self.store.session
+        session = prepared.session or view.first_session(trace, seen.viewport.width)
+        if is_all := prepared is self._prepared:
+            store.source_is(SourceState.READY)
+            self.app.opening = None
+            self._timer.stop()
         else:
-            layout, session = self.store.layout_now, replace(self.store.session, clocks=trace.clocks)
-            self.store.show_trace(trace, self.store.session)
-            if not self._moved:
-                fresh = view.first_session(trace, session.viewport.width)
-                session = replace(session, viewport=fresh.viewport, cursor=fresh.cursor)
-            self._take(
-                replace(
-                    session,
-                    scroll=scroll_kept(layout, session, self.store.layout_now, self.store.now.lane_lines),
-                )
-            )
-        self._drawn_files = len(ready) + len(gathering.failed)
-
-    def _first_view(self, trace: PartialTrace) -> Session:
-        session = None if self._before is None else session_over(self._before, trace)
-        if session is None:
-            self._has_own_view = False
-            return view.first_session(trace, self.app.size.width)
-        # Tables and searches wait for the other files.
-        return replace(session, panel="details", search="", filter="", only="")
-
-    async def _settle(self, prepared: Prepared) -> None:
-        """Show the trace of all files in place of what was there of it."""
-        trace, partial = prepared.trace, self.store.trace
-        session = prepared.session or view.first_session(trace, self.store.session.viewport.width)
-        self.store.source_is(SourceState.READY)
-        self.app.opening = None
-        self._timer.stop()
-        if not isinstance(partial, PartialTrace):
-            self.store.open(prepared, session)
-            await self._show_lanes()
-            return
-        before, seen = self.store.layout_now, self.store.session
-        lines = self.store.now.lane_lines
-        if self._moved:
-            session = session_for(session, seen, partial, trace)
-        self.store.open(prepared, session)
-        if self._moved:
-            sources = sources_in(partial, trace)
-            session = replace(
-                session, scroll=scroll_kept(before, seen, self.store.layout_now, lines, sources)
-            )
+            session = replace(session, panel=seen.panel)
+            self._next_text_at = 0.0
+        before, layout = carried(store.trace, seen, "", store.now.history), store.layout_now
+        own = session_over(before, trace) if store.now.has_moved and self._has_lanes else None
+        if own is None:
+            store.open(prepared, session)
+            session = self.drawing.fit().session
         else:
-            self.drawing.forget_room()  # it opens as it would have without any waiting
-        self.panels.arguments.clear()
-        self._take(session)
-        self.drawing.fill()
-        self.app.post_message(messages.TimeAreaResized(seen.viewport.width, lines))
-
-    async def _show_lanes(self) -> None:
-        # The first screen of a stack cannot be exchanged: the lanes get a stack of their own.
-        self.app.add_mode(LANES, self.drawing.main_screen)
-        await self.app.switch_mode(LANES)
+            options = {name: getattr(session, name) for name in WAITING}
+            session, views = replace(own, **options), history_over(before, trace)
+            past, future = ([replace(one, **options) for one in each] for each in (views.past, views.future))
+            history = History((*prepared.history.past, *past), tuple(future))
+            store.open(prepared._replace(history=history), session)
+            lines, sources = store.now.lane_lines, sources_now(before, trace)
+            session = replace(session, scroll=scroll_kept(layout, seen, store.layout_now, lines, sources))
+        self._take(view.keep_cursor(session))
+        if is_all:
+            self.panels.arguments.clear()
+            self.drawing.know_missing({})
+            self.drawing.fill()
 
     def _take(self, session: Session) -> None:
         """Draw the trace on show anew, in this session."""
@@ -228,47 +169,41 @@ class GatheringController(Controller):
         if self.store.is_ready or now < self._next_text_at:
             return
         self._next_text_at = now + TELL_S
-        files = self._files
-        if files is not None:
-            if files.is_mounted:
-                files.show(self.header(), file_lines(self._gathering))
-        elif self.app.composed:
+        if self.app.composed:
             self.drawing.fill_header()
-            if self._work_text != self._work:
+            texts = file_texts(self._gathering)
+            if texts != self._texts:
+                self._texts = texts
+                self.drawing.know_missing(texts)
                 self.panels.panel_soon()
+
+    def keys(self) -> list[tuple[str, str]]:
+        """Return what the footer shows while no file is there; nothing once one is."""
+        return [] if self._has_lanes else footer_pairs(KEYS_BEFORE, self.app.config.keys)
 
     def header(self) -> tuple[Text, ...]:
         width = self.app.size.width
-        return header_pieces(self._gathering, self._pace, monotonic(), self._title, width, self._is_complete)
-
-    @property
-    def _work(self) -> Text:
-        """What is going on with each file that is not there."""
-        if any(pane.size.height >= LINES_FROM for pane in self.app.main.query("#details")):
-            return Text("\n").join(file_lines(self._gathering))
-        return one_line(self._gathering)
+        return header_pieces(
+            self._gathering, self._pace, monotonic(), self._pending.title, width, self._is_complete
+        )
 
     def hint(self) -> Text:
         """Return how far the other files are."""
-        self._work_text = self._work
-        return self._work_text
+        return one_line(self._gathering)
 
     # -- commands -------------------------------------------------------------------------------------------
 
     @property
-    def _moved(self) -> bool:
-        """Whether the view stays where it is when files come."""
-        return self._has_own_view or self.store.now.has_moved
+    def _has_lanes(self) -> bool:
+        return bool(self.store.trace.lanes)
 
     def takes(self, command_id: str) -> bool:
         """Answer what needs all files: that they are not there yet."""
         if command_id == "stop-indexing":
             self._ask_to_stop()
-        elif command_id == "close-or-quit" and self._files is not None:
-            self.app.exit()
         elif command_id == "close" and self._nothing_to_close():
             self.app.say(f"indexing continues: {command('stop-indexing').keys_text} stops it")
-        elif command_id in (WITHOUT_TRACE if self._files is not None else WITH_SOME):
+        elif command_id in (WITH_SOME if self._has_lanes else WITHOUT_TRACE):
             return False
         else:
             self.app.say(f"{command(command_id).title}: when {self._awaited(command_id)} there")
@@ -280,8 +215,6 @@ class GatheringController(Controller):
         return "the first file is" if command_id in WITH_SOME else "all files are"
 
     def _nothing_to_close(self) -> bool:
-        if self._files is not None:
-            return True
         session = self.store.session
         on_lanes = isinstance(self.app.main.focused, LaneCanvas) and not self.app.maximised
         dropped = session.range is None and session.selection is None
@@ -291,7 +224,7 @@ class GatheringController(Controller):
         """Say of tables that they wait."""
         if name in PANELS:
             return False
-        self.app.say("tables wait for the other files")
+        self.app.say(f"tables wait until {self._awaited(name)} there")
         return True
 
     def _ask_to_stop(self) -> None:

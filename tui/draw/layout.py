@@ -25,7 +25,17 @@ from .lane_choice import (
     rows_shown,
 )
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
-from .ranks import RANK_PARTS, Group, Halves, by_rank, has_map, map_halves, map_title, opens_folded
+from .ranks import (
+    RANK_PARTS,
+    Group,
+    Halves,
+    by_rank,
+    has_map,
+    map_halves,
+    map_title,
+    opens_folded,
+    rank_heads,
+)
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
@@ -226,10 +236,10 @@ class Layout:
             if pair is not None and rank is not None and rank.source == pair.first:
                 self._add(_Block(LineKind.DELTA, 1, text=f"{DELTA} B - A"))
             if rank is not None and rank.source in self.trace.missing:
-                if self._in_map is not None:
+                if self._in_map is not None and rank.source in rank_heads(self.trace):
                     self._in_map.append((rank, []))
-                    continue
-                self._add(_Block(LineKind.MISSING, 1, rank, text=self.trace.missing[rank.source]))
+                else:
+                    self._add(_Block(LineKind.MISSING, 1, rank))
                 continue
             content: list[_ProcessLanes] = []
             for process in ordered(self.trace, processes, session):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from rich.style import Style
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_moment
 from tracelane.core.tables.compare.run_pair import PairedSteps
-from tracelane.core.trace import Lane
+from tracelane.core.trace import Lane, Process
 
 from ..session import Session, Viewport
 from ..steps import pair_of
@@ -90,8 +91,7 @@ def _content(
         changes = step_changes(pair.common_steps(session.steps), view, session, look)
         return _Content("  " + line.title, palette.dim, changes)
     if line.kind is LineKind.MISSING and line.process is not None:
-        why = fit(" " + safe(line.title), look.area, glyphs.ellipsis)
-        return _Content("  " + safe(line.process.title), palette.dim, [Segment(why, palette.dim)])
+        return _Content("  " + safe(line.process.title), palette.dim, _missing([line.process], look))
     if line.kind is LineKind.QUIET:
         title = f"  {line.title} {glyphs.folded}"
         return _Content(title, palette.dim, *_busy(line, reader, session, view, look))
@@ -212,19 +212,25 @@ def _ranks(
     line: Line, is_focused: bool, reader: RowReader, session: Session, view: Viewport, look: LineContext
 ) -> _Content:
     """Return a line of the map of ranks: as long as it is not known when they wait, how busy they are, as an
-    outline; why a rank is not there.
+    outline; how far the files are where none is there.
     """
     palette, glyphs, notes = look.palette, look.glyphs, look.ranks
     mark = glyphs.selected if is_focused else glyphs.folded
     title, is_slowest = map_gutter_title(line, notes, mark, look.titles - 1, glyphs)
     style = palette.accent if is_slowest or is_focused else palette.title
-    if all(rank.source in reader.trace.missing for rank in line.ranks):
-        why = fit(" " + safe(reader.trace.missing[line.ranks[0].source]), look.area, glyphs.ellipsis)
-        return _Content(title, style, [Segment(why, palette.dim)])
+    if reader.trace.missing.issuperset(rank.source for rank in line.ranks):
+        return _Content(title, style, _missing(line.ranks, look))
     if notes.activity is not None and reader.knows(session.clocks):
         return _Content(title, style, map_segments(line, notes.activity, view, palette, glyphs))
     row = reader.busy(line.members, view, session.clocks)._replace(is_outline=True)
     return _Content(title, style, busy_segments(row, palette, glyphs))
+
+
+def _missing(ranks: Sequence[Process], look: LineContext) -> list[Segment]:
+    """Return how far the files of some ranks are, what is true of several once."""
+    texts = dict.fromkeys(look.ranks.texts.get(rank.source, "") for rank in ranks)
+    text = fit(" " + safe(", ".join(texts)), look.area, look.glyphs.ellipsis)
+    return [Segment(text, look.palette.dim)]
 
 
 def _with_note(title: str, line: Line, look: LineContext) -> tuple[str, Style]:

@@ -30,7 +30,9 @@ Group: TypeAlias = tuple[Process | None, list[Process]]
 
 
 class RankNotes(NamedTuple):
-    """What is said of ranks beside their lines, by source: that one comes last, how long others wait."""
+    """What is said of ranks beside their lines, by source: that one comes last, how long others wait, how far
+    the file of one that is missing is.
+    """
 
     slowest: int | None = None  # the rank that the others wait for most
     texts: Mapping[int, str] = MappingProxyType({})
@@ -42,11 +44,11 @@ class RankNotes(NamedTuple):
 def rank_heads(trace: Trace) -> MappingProxyType[int, Process]:
     """Return by source what stands for all processes of a rank; nothing where there are not two ranks."""
     titles = rank_titles(trace.members)
-    heads = {
-        source: Process(source, NO_PROCESS, "", "", "", title, range(0), 0)
-        for source, title in titles.items()
-    }
-    return MappingProxyType(heads)
+    return MappingProxyType({source: _head(source, title) for source, title in titles.items()})
+
+
+def _head(source: int, title: str) -> Process:
+    return Process(source, NO_PROCESS, "", "", "", title, range(0), 0)
 
 
 def is_rank(process: Process) -> bool:
@@ -57,14 +59,16 @@ def is_rank(process: Process) -> bool:
 def by_rank(trace: Trace) -> Iterator[Group]:
     """Yield each rank's head and its processes in display order, None for what belongs to no rank.
 
-    What is laid over a trace stands below the process that it speaks of, and goes with its rank. A rank that
-    is not there yet has its place, without processes.
+    What is laid over a trace stands below the process that it speaks of, and goes with its rank. A rank whose
+    file is missing has its place, without processes; missing files that are no ranks stand last.
     """
     heads = rank_heads(trace)
-    groups: list[Group] = [(heads[source], []) for source in trace.missing if source in heads]
-    groups += _by_head(trace, heads)
+    groups = list(_by_head(trace, heads))
     if trace.missing:  # ranks in order, then what belongs to none
+        groups += [(heads[source], []) for source in trace.missing if source in heads]
         groups.sort(key=lambda group: trace.source_count if group[0] is None else group[0].source)
+        others = sorted(trace.missing.difference(heads))
+        groups += [(_head(source, trace.members[source].title), []) for source in others]
     yield from groups
 
 

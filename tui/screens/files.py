@@ -1,16 +1,10 @@
-"""The screen while files are read and none is there yet: how far each of them is, in words and bars."""
+"""How far files are that are being read, in words and bars, and the question whether to stop."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Static
 
 from tracelane.core.base.safe_text import safe
@@ -18,28 +12,14 @@ from tracelane.core.base.units import format_bytes, format_count
 from tracelane.core.index.captures import ranks_text
 from tracelane.core.index.opening import Gathering
 
-from ..commands.table import COMMANDS, command, key_text, keys_of
+from ..commands.table import command, keys_of
 from ..draw.glyphs import fit_middle
 from ..keys import remapped_in
 from ..lanes.look import glyphs
 from ..text.progress import StagePace, drawn_bar
-from ..widgets.bars import Bar, Footer, MessageLine
 from .answer import AnswerScreen
-from .main import bindings
 
 QUESTION = "stop indexing and quit? y/n"
-WITHOUT_TRACE: Final = frozenset(
-    {"palette", "help", "theme", "redraw", "suspend", "quit", "close-or-quit", "stop-indexing"}
-)
-"""Commands of the viewer that need no trace."""
-
-
-def opening_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return (first key, short title) of those commands that the footer shows while nothing is there."""
-    titles = {entry.id: entry.footer for entry in COMMANDS if entry.id in WITHOUT_TRACE}
-    titles["stop-indexing"] = "stop"
-    keys = {name: keys_of(command(name), remapped) for name, title in titles.items() if title}
-    return [(key_text(own[0]), titles[name]) for name, own in keys.items() if own]
 
 
 class StopQuestion(AnswerScreen[bool]):
@@ -59,60 +39,7 @@ class StopQuestion(AnswerScreen[bool]):
             self.dismiss(event.key in ("y", "Y"))
 
 
-class FileList(Widget, can_focus=True):
-    """Lines of text; those that do not fit are left out from the end."""
-
-    DEFAULT_CSS = """
-    FileList { height: 1fr; width: 1fr; padding: 1 0; }
-    """
-
-    def __init__(self, lines: Sequence[Text]) -> None:
-        super().__init__()
-        self._lines = tuple(lines)
-
-    def show(self, lines: Sequence[Text]) -> None:
-        if list(self._lines) != list(lines):
-            self._lines = tuple(lines)
-            self.refresh()
-
-    def render(self) -> Text:
-        return Text("\n", no_wrap=True, overflow="ellipsis", end="").join(self._lines[: self.size.height])
-
-
-class FilesScreen(Screen[None]):
-    """Header with progress, the files, footer."""
-
-    DEFAULT_CSS = """
-    FilesScreen { layout: vertical; overflow: hidden; layers: base above; }
-    FilesScreen > #header { background: $panel; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = bindings()
-    AUTO_FOCUS = "FileList"
-
-    def __init__(self, keys: list[tuple[str, str]], header: Sequence[Text], lines: Sequence[Text]) -> None:
-        """Make the screen; `keys` are what the footer shows."""
-        super().__init__()
-        self._keys = keys
-        self._first = header, lines
-
-    def compose(self) -> ComposeResult:
-        header, lines = self._first
-        yield Bar(header, id="header")
-        yield FileList(lines)
-        yield Footer(self._keys, id="footer")
-        yield MessageLine()
-
-    def show(self, header: Sequence[Text], lines: Sequence[Text]) -> None:
-        """Show these lines: at once, or when the screen is put together."""
-        self._first = header, lines
-        if not self.query("#header"):  # it is shown before it is mounted, or after its end
-            return
-        self.query_one("#header", Bar).pieces = tuple(header)
-        self.query_one(FileList).show(lines)
-
-
 BAR_CELLS = 16
-WIDEST_TITLE = 40
 MIN_TITLE = 12
 
 
@@ -138,27 +65,23 @@ def header_pieces(
     )
 
 
-def file_lines(gathering: Gathering) -> list[Text]:
-    """Return a line per file that fails or is being read, and one for those that wait."""
-    titles = [safe(member.title) for member in gathering.members]
-    width = min(WIDEST_TITLE, max(map(len, titles), default=0))
-    lines = []
-    for position, title in enumerate(titles):
-        doing = gathering.doing(position)
-        if failure := failure_of(gathering, position):
-            state = Text(failure, "yellow")
-        elif doing is not None:
-            size = f" of {format_bytes(doing.total or 0)}" if doing.stage == "reading" else ""
-            state = Text(f"{_bar(doing.share)} {_stage(gathering, position)}{size}")
-        else:
-            continue
-        lines.append(Text.assemble(f" {title[:width]:<{width}}  ", state))
-    waiting = _waiting(gathering)
-    return [*lines, Text(f" {waiting}", "dim")] if waiting else lines
+def file_texts(gathering: Gathering) -> dict[int, str]:
+    """Return how far each file is that is not there, and why some never will be: "███░░░ 50 % of 8 MB"."""
+    return {position: _file_text(gathering, position) for position in sorted(gathering.missing)}
+
+
+def _file_text(gathering: Gathering, position: int) -> str:
+    if failure := failure_of(gathering, position):
+        return failure
+    doing = gathering.doing(position)
+    if doing is None:
+        return "waits"
+    size = f" of {format_bytes(doing.total or 0)}" if doing.stage == "reading" else ""
+    return f"{_bar(doing.share)} {_stage(gathering, position)}{size}"
 
 
 def one_line(gathering: Gathering) -> Text:
-    """Return the same in one line."""
+    """Return how far the files are that somebody is at, which wait and which fail, in one line."""
     members = [safe(member.title) for member in gathering.members]
     at = [
         f"{title}: {stage}"
