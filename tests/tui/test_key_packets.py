@@ -17,7 +17,7 @@ from tests import waiting
 from tests.tui.driver import open_viewer, wait_until, wait_until_idle
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.small_file import small_file
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.lanes.canvas import LaneCanvas
@@ -128,9 +128,9 @@ async def test_a_key_with_alt_that_is_bound_is_that_key(file_trace: Trace) -> No
 @pytest.mark.slow
 def test_over_a_terminal_both_are_done(tmp_path: Path) -> None:
     """Esc and q, sent as one packet to the viewer on a terminal, close the search and then the viewer."""
-    command = tracelane_command(
-        "view", str(small_file(tmp_path)), "--fresh", "--index-dir", str(tmp_path / "index")
-    )
+    path, index = small_file(tmp_path), tmp_path / "index"
+    open_trace(path, index_dir=index)  # a search waits until all is indexed, and the footer does not tell
+    command = tracelane_command("view", str(path), "--fresh", "--index-dir", str(index))
     with SlowLine(command, (100, 30)) as line:
         line.wait_for("details")
         line.type("/matmul")

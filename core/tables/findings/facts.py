@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ...base.arrays import EMPTY, I64, AnyArray, Bools, Intervals, add_at, distinct, merge
+from ...base.errors import UnreadableError
 from ...base.kineto import BLOCKING_COPIES, ON_THE_HOST, STEP, WAITS
 from ...base.safe_text import safe
 from ...base.short_names import short_name
@@ -319,7 +320,10 @@ class SourceFacts:
     def modelled(self) -> ModelledCalls:
         """The calls of operators of which it is known how many FLOPs and bytes they need."""
         scope = replace(self.scope, range=self.capture.window, work=None)
-        return modelled_calls(scope, self.source, MAX_READ)
+        try:
+            return modelled_calls(scope, self.source, MAX_READ)
+        except UnreadableError:  # the file has gone: inputs that stand in its text alone are not known
+            return modelled_calls(scope, self.source, 0)
 
     @cached_property
     def has_devices(self) -> bool:
