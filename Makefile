@@ -8,7 +8,7 @@ STAMP := $(VENV)/.set-up
 # Touched when the native core was compiled, or could not be: everything works without it, only slower.
 NATIVE := $(VENV)/.native
 # Processes that run tests, more than there are cores: many tests wait for a terminal.
-TESTERS ?= 4
+TESTERS ?= 3
 # Byte-code of what is tested is kept, also where the environment says not to write any beside the sources: else each
 # tester would compile all tests anew, and each process that a test starts all of the program.
 BYTECODE := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(CURDIR)/.pytest_cache/bytecode"
