@@ -184,9 +184,9 @@ def op_names(index: Index, positions: AnyArray, names: AnyArray) -> AnyArray:
     """Return the string numbers of what slices of these names are called as operators: of nodes of a model
     the type that an argument says, of all others the name.
     """
-    if not len(index.column("promoted.op_type.position")):
+    if not len(index.column("promoted.op_name.position")):
         return names
-    types = promoted_of(index, "op_type", positions, -1)
+    types = promoted_of(index, "op_name", positions, -1)
     return np.where(types >= 0, types, names).astype(names.dtype)
 
 

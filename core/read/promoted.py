@@ -63,7 +63,7 @@ PROMOTED: tuple[Promoted, ...] = (
     Promoted("allocator", ("allocator_name",), Kind.TEXT, ("other",), "memory"),
     Promoted("input_dims", ("Input Dims", "Input dims"), Kind.TEXT, ("op",), "ops by shape"),
     Promoted("input_type", ("Input type",), Kind.TEXT, ("op",), "ops by shape"),
-    Promoted("op_type", ("op_name",), Kind.TEXT, ("op", "device"), "ops"),
+    Promoted("op_name", ("op_name",), Kind.TEXT, ("op", "device"), "ops"),
     Promoted("provider", ("provider",), Kind.TEXT, ("op", "device"), "ops by provider"),
     Promoted("sequence", ("Sequence number",), Kind.INTEGER, ("op",), "ops by stack"),
     Promoted("fwd_thread", ("Fwd thread id",), Kind.INTEGER, ("op",), "ops by stack"),

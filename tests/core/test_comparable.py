@@ -311,7 +311,7 @@ def test_lost_kernels_of_a_case(capsys: Capture) -> None:
     sides = [str(gate / "before.json"), str(gate / "after_no_kernels.json")]
     assert main(["check", sides[1], "--baseline", sides[0], "--fail-above", "5%"]) == CANNOT_COMPARE
     assert capsys.readouterr().out == (
-        "UNKNOWN   kernels.time cannot be compared: after_no_kernels: 48 of 48 launches have no device work\n"
+        "UNKNOWN   kernels.time cannot be compared: after: 48 of 48 launches have no device work\n"
     )
 
 

@@ -97,7 +97,7 @@ def _kind_text(work: Frame) -> str:
     """Return what kernels of one kind are called within a sentence."""
     name = kind_table().names[int(work.kind[0])]
     if name == UNKNOWN:
-        return "kernels of no known kind"
+        return "kernels of unknown kind"
     return f"{name} kernels" if work.is_type("compute")[0] else f"{name}s"
 
 

@@ -209,13 +209,13 @@ def launching(work: Frame, key: str) -> TextColumn:
 
 def _own_type(part: Frame) -> AnyArray:
     """Return the number of the text that says for which type of operator each row is done, 0 for none."""
-    return promoted_of(part.index, "op_type", part.position)
+    return promoted_of(part.index, "op_name", part.position)
 
 
 def _has_type(work: Frame) -> AnyArray:
     """Return which rows say for which type of operator they are done."""
     return np.asarray(
-        work.from_parts(lambda part: promoted_of(part.index, "op_type", part.position, -1) >= 0), np.bool_
+        work.from_parts(lambda part: promoted_of(part.index, "op_name", part.position, -1) >= 0), np.bool_
     )
 
 
