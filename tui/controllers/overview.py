@@ -40,7 +40,6 @@ class OverviewController(Controller):
         self.panels = panels
         self.findings = findings
         self._known: tuple[Trace, Clocks, Groups] | None = None
-        self._changes: tuple[RunPair, RunChanges] | None = None
         self._states: tuple[Trace, DrawnStates] | None = None
 
     def count(self, states: DrawnStates) -> None:
@@ -72,13 +71,14 @@ class OverviewController(Controller):
 
         answers = pair.answers
 
-        def have(changes: RunChanges) -> None:
-            self._changes = pair, changes
+        def have(_: RunChanges) -> None:  # the pair holds them
             if self.app.composed:
                 self.app.main.query_one(Ruler).draw_anew()  # which marks what one run lacks
             self._fill()
 
-        if isinstance(answers, PairAnswers) and (self._changes is None or self._changes[0] is not pair):
+        if pair.changes is not None:
+            have(pair.changes)
+        elif isinstance(answers, PairAnswers):
             self.app.call_after_refresh(lambda: self.app.jobs.ask("overview", answers.changes, have))
 
     def _have(self, trace: Trace, clocks: Clocks, groups: Groups) -> None:
@@ -93,14 +93,13 @@ class OverviewController(Controller):
     def blocks(self) -> Sequence[FactBlock]:
         """Return what is known of the trace; nothing as long as that is counted, or on other clocks."""
         trace, clocks = self.store.own_trace, self.store.own_clocks
-        if self._changes is not None and self._changes[0] is trace:
+        if (pair := pair_of(trace)) is not None and pair.changes is not None:
             from tracelane.core.tables.overview.pair_rows import pair_rows  # as above
 
             from ..text.changes import change_blocks
 
-            pair, changes = self._changes
-            groups = pair_rows(pair, changes, clocks)
-            return tuple(change_blocks(pair, groups, changes.per_step, self.findings.of_whole))
+            groups = pair_rows(pair, pair.changes, clocks)
+            return tuple(change_blocks(pair, groups, pair.changes.per_step, self.findings.of_whole))
         if self._known is None or self._known[0] is not trace or self._known[1] != clocks:
             return ()
         steps = step_marks(trace, clocks, self.store.session.steps)
