@@ -70,6 +70,8 @@ class TextPane(VerticalScroll, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._cells = 0
+        self._text = Text()
+        self._has_body = False
 
     def compose(self) -> ComposeResult:
         yield Static()
@@ -79,7 +81,14 @@ class TextPane(VerticalScroll, can_focus=True):
         return max(10, self.size.width - 3)
 
     def show(self, text: Text, *, top: bool = True) -> None:
-        """Show a text, from its first line on unless told otherwise."""
+        """Show a text, from its first line on unless told otherwise.
+
+        Until the body is mounted the text is only kept: a layout may have measured the body already, and
+        textual measures anew only what is mounted. A text of 30 lines would stay one line high.
+        """
+        self._text = text
+        if not self._has_body:
+            return
         for body in self.query(Static):  # while the App closes, the pane may have lost it already
             body.update(text)
         if top:
@@ -91,6 +100,8 @@ class TextPane(VerticalScroll, can_focus=True):
         self.scroll_to(y=self.scroll_offset.y + lines, animate=False)
 
     def on_mount(self) -> None:
+        self._has_body = True
+        self.query_one(Static).update(self._text)
         follow_size(self, self._fit)
 
     def _fit(self) -> None:
