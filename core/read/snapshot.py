@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..base.errors import UnreadableError
 from ..base.kineto import BEFORE_RECORD, BLOCK_RECORD, MEMORY_RECORD, SEGMENT_RECORD
@@ -46,6 +47,8 @@ BEFORE_LANE, SEGMENT_LANE = "allocated before", "segments"
 MAX_WRITTEN = 64
 """Stacks and words of entries come to at most so many times the bytes read."""
 MIB = 1 << 20
+AT_ONCE = 1024
+"""Events that are handed on together."""
 
 
 def snapshot_reader(reader: RawReader, path: str) -> RawReader:
@@ -67,9 +70,9 @@ def _text(reader: RawReader, parts: SnapshotParts, path: str) -> Iterator[bytes]
     try:
         parts.read(reader)
         before = b'{"traceEvents":[\n'
-        budget = WrittenBudget(MAX_WRITTEN * reader.offset)
-        for event in _events(parts, budget):
-            yield before + event
+        events = _events(parts, WrittenBudget(MAX_WRITTEN * reader.offset))
+        while several := list(islice(events, AT_ONCE)):
+            yield before + b",\n".join(several)
             before = b",\n"
     except PickleError as error:
         raise UnreadableError(f"{path}: {error}") from None
@@ -135,8 +138,8 @@ def _us(ns: int) -> bytes:
 
 
 def _slice(name: bytes, category: bytes, lane: bytes, start: int, end: int) -> bytes:
-    form = b'{"ph":"X","cat":"%b","name":%b,%b,"ts":%b,"dur":%b}'
-    return form % (category, name, lane, _us(start), _us(end - start))
+    form = b'{"ph":"X","cat":"%b","name":%b,%b,"ts":%d.%03d,"dur":%d.%03d}'
+    return form % (category, name, lane, *divmod(start, 1000), *divmod(end - start, 1000))
 
 
 @dataclass
@@ -177,6 +180,16 @@ class StackSlices:
         self.open += [(one, time) for one in path[same:]]
 
 
+class Levels:
+    """Writes the samples of a level of bytes, in MiB and never below 0."""
+
+    def __init__(self, title: str, device: int) -> None:
+        self._head = b'{"ph":"C","name":%b,"pid":%d,"ts":' % (encoded(title), device)
+
+    def sample(self, time_us: bytes, level: int) -> bytes:
+        return b'%b%b,"args":{"":%a}}' % (self._head, time_us, max(0, level) / MIB)
+
+
 class DeviceEvents:
     """The events of one device's history and segments."""
 
@@ -193,6 +206,7 @@ class DeviceEvents:
         self._segments = segments
         self._device = history.device
         self._flames: dict[int, StackSlices] = {}
+        self._in_use_lane = Levels(IN_USE_LANE, self._device)
         self._owner = b'"Device Id":%d,"Device Type":%d' % (self._device, CUDA)
         in_use = sum(_in_use(block) for one in segments for block in one.blocks)
         awaiting = sum(b.requested for one in segments for b in one.blocks if b.state == AWAITING)
@@ -231,8 +245,9 @@ class DeviceEvents:
             yield from flame.at(end, 0)
         totals = self._totals(self._in_use, self._reserved)
         lane = self._stream(self._history.last_stream)
-        yield self._instant(MEMORY_RECORD, b"cpu_instant_event", lane.lane, end, b'"Bytes":0,%b' % totals)
-        yield self._level_at(IN_USE_LANE, end, self._in_use)
+        record = encoded(MEMORY_RECORD)
+        yield self._instant(record, b"cpu_instant_event", lane.lane, _us(end), b'"Bytes":0,%b' % totals)
+        yield self._in_use_lane.sample(_us(end), self._in_use)
         yield from self._map(end)
 
     def _stream(self, stream: int) -> StackSlices:
@@ -243,8 +258,8 @@ class DeviceEvents:
     def _flame(self, title: str) -> StackSlices:
         return StackSlices(self._parts.stacks, _lane(self._device, title), self._budget)
 
-    def _instant(self, name: str, category: bytes, lane: bytes, time: int, args: bytes) -> bytes:
-        of = encoded(name), category, lane, _us(time), args, self._owner
+    def _instant(self, name: bytes, category: bytes, lane: bytes, time_us: bytes, args: bytes) -> bytes:
+        of = name, category, lane, time_us, args, self._owner
         return b'{"ph":"i","s":"t","name":%b,"cat":"%b",%b,"ts":%b,"args":{%b,%b}}' % of
 
     def _totals(self, in_use: int, reserved: int) -> bytes:
@@ -259,6 +274,11 @@ class DeviceEvents:
             b"".join(b"%b:%b," % (encoded(k), encoded(v)) for k, v in one) for one in self._parts.extras
         ]
         factors = [tuple(c.get(action, 0) for c in (IN_USE, ACTIVE, RESERVED)) for action in actions]
+        names = [encoded(MEMORY_RECORD if action in IN_USE else action) for action in actions]
+        awaiting, free = (
+            Levels("awaiting free MiB", self._device),
+            Levels("free in segments MiB", self._device),
+        )
         latest: tuple[int, int] | None = None
         entries = (entry for block in self._history.rows.blocks() for entry in zip(*block))
         for code, node, extra, addr, size, stream, time in entries:
@@ -268,7 +288,6 @@ class DeviceEvents:
             self._reserved += of_reserved * size
             flame = self._stream(stream)
             yield from flame.at(time, node)
-            name = MEMORY_RECORD if of_use else actions[code]
             words = extras[extra] if self._budget.spend(len(extras[extra])) else b""
             args = b'%b"Addr":%d,"Bytes":%d,%b' % (
                 words,
@@ -276,18 +295,15 @@ class DeviceEvents:
                 size * of_use if of_use else size,
                 self._totals(self._in_use, self._reserved),
             )
-            yield self._instant(name, b"cpu_instant_event", flame.lane, time, args)
+            time_us = _us(time)
+            yield self._instant(names[code], b"cpu_instant_event", flame.lane, time_us, args)
             if of_use:
-                yield self._level_at(IN_USE_LANE, time, self._in_use)
+                yield self._in_use_lane.sample(time_us, self._in_use)
             levels = self._active - self._in_use, self._reserved - self._active
             if levels != latest:
-                yield self._level_at("awaiting free MiB", time, levels[0])
-                yield self._level_at("free in segments MiB", time, levels[1])
+                yield awaiting.sample(time_us, levels[0])
+                yield free.sample(time_us, levels[1])
             latest = levels
-
-    def _level_at(self, title: str, time: int, level: int) -> bytes:
-        form = b'{"ph":"C","name":%b,"pid":%d,"ts":%b,"args":{"":%b}}'
-        return form % (encoded(title), self._device, _us(time), encoded(max(0, level) / MIB))
 
     def _before(self, first: int) -> Iterator[bytes]:
         """Yield records of the blocks in use whose allocation the history does not have, ahead of its first
@@ -304,26 +320,26 @@ class DeviceEvents:
                 if factors[action] and addr in addresses:
                     (live.add if factors[action] > 0 else live.discard)(addr)
         blocks = [(stream, block) for stream, block in blocks if block.address not in live]
-        flame = self._flame(BEFORE_LANE)
+        flame, record = self._flame(BEFORE_LANE), encoded(BEFORE_RECORD)
         for number, (stream, block) in enumerate(blocks):
             time = first - len(blocks) + number
             yield from flame.at(time, block.stack)
             args = b'"Addr":%d,"Bytes":%d,"stream":%d' % (block.address, block.requested, stream)
-            yield self._instant(BEFORE_RECORD, b"cpu_instant_event", flame.lane, time, args)
+            yield self._instant(record, b"cpu_instant_event", flame.lane, _us(time), args)
         yield from flame.at(first, 0)
 
     def _map(self, end: int) -> Iterator[bytes]:
         """Yield the segments and their blocks, in order of addresses."""
-        lane = _lane(self._device, SEGMENT_LANE)
+        lane, at = _lane(self._device, SEGMENT_LANE), _us(end)
         for one in sorted(self._segments, key=lambda segment: segment.address):
             stream = b'"stream":%d' % one.stream
             in_use = sum(map(_in_use, one.blocks))
             args = b'"Addr":%d,"Bytes":%d,"Total Allocated":%d,%b' % (one.address, one.size, in_use, stream)
-            yield self._instant(f"{SEGMENT_RECORD} {one.kind}".strip(), b"memory", lane, end, args)
+            yield self._instant(encoded(f"{SEGMENT_RECORD} {one.kind}".strip()), b"memory", lane, at, args)
             for block in one.blocks:
                 of = block.address, block.size, _in_use(block), stream
                 args = b'"Addr":%d,"Bytes":%d,"Total Allocated":%d,%b' % of
-                yield self._instant(f"{BLOCK_RECORD} {block.state}", b"memory", lane, end, args)
+                yield self._instant(encoded(f"{BLOCK_RECORD} {block.state}"), b"memory", lane, at, args)
 
 
 def _fields(pairs: tuple[tuple[str, str], ...]) -> bytes:
