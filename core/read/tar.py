@@ -214,7 +214,11 @@ class _Files:
         """Return the next header; None where the archive ends, soundly or not."""
         if self._is_over:
             return None
-        self._archive.skip(self._next_header - self._archive.offset)
+        if (left := self._next_header - self._archive.offset) > 0:
+            self._archive.skip(left - 1)  # to pass over what a file does not have is no error
+            if not self._archive.read(1):
+                self.is_damaged = True
+                return None
         block = self._archive.read(BLOCK)
         if not any(block):  # the end is zeros, or nothing
             while block:

@@ -211,6 +211,21 @@ def test_a_damaged_header_behind_the_trace_is_said(tmp_path: Path) -> None:
     assert text_of(path) == (TEXT, [DAMAGED])
 
 
+@pytest.mark.parametrize("name", ["t.json", "notes.txt"])
+def test_a_cut_in_what_fills_a_file_up_is_said(name: str, tmp_path: Path) -> None:
+    """An archive that ends within the zeros behind a file's data is cut off; one that ends behind them may be
+    whole, as far as anybody can know.
+    """
+    path = tmp_path / "t.tar"
+    text = TEXT + b" " * (200 - len(TEXT) % 512)  # 312 bytes are filled up
+    members = (("t.json", text),) if name == "t.json" else (("t.json", text), (name, b"x" * 712))
+    whole = archive_of(*members, form=tarfile.USTAR_FORMAT).rstrip(b"\0")
+    for missing, expected in ((312, [DAMAGED]), (100, [DAMAGED]), (1, [DAMAGED]), (0, [])):
+        path.write_bytes(whole + bytes(312 - missing))
+        unpacked, problems = text_of(path)
+        assert unpacked == text and [kind for kind in problems if kind == DAMAGED] == expected, missing
+
+
 def field(kind: bytes, size: bytes) -> bytes:
     """Return a header with a size that nobody would believe, and a checksum that is right."""
     block = bytearray(tarfile.TarInfo("t.json").tobuf(tarfile.USTAR_FORMAT))
