@@ -69,9 +69,6 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "tui/times.py": {
         ("@lru_cache(maxsize=16)", "17"): "how many are remembered changes no answer",
     },
-    "core/index/blockstore.py": {
-        ("buffering=0) as file", "1"): "the file is read by its descriptor, past any buffer",
-    },
     "core/tables/findings/steps.py": {
         ("inside = ", "first > host.starts[here]"): "an operator at the start is not late",
         ("inside = ", "first <= host.ends[here]"): "one at the end leaves nothing, which is too late",

@@ -24,7 +24,7 @@ from ..base.arrays import I64, U32, distinct
 from ..base.errors import TracelaneError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, no_progress
 from ..base.whole_file import is_stream, unfinished
-from ..index.blockstore import read_blocks, source_of
+from ..index.blocks import read_blocks, source_of
 from ..index.format import RowKind
 from ..index.store import Index
 from ..query.flows import flows_between

@@ -223,6 +223,11 @@ class _Build:
                 self.columns.writer(f"checkpoints.{name}").append(values)
             for window in self.read.checkpoints.windows():
                 self.columns.writer("windows").append(window)
+        if self.read.packed_text is not None:
+            for name, values in self.read.packed_text.columns().items():
+                self.columns.writer(f"text.{name}").append(values)
+            for chunk in self.read.packed_text.packed():
+                self.columns.writer("text.packed").append(chunk)
         self.strings.write(
             self.columns.writer("strings.blob"), self.columns.writer("strings.offset"), worker.loops
         )

@@ -204,6 +204,13 @@ def _check_checkpoints(name: str, values: AnyArray, columns: Columns) -> None:
         require(sound, f"{name}: a block begins behind what is in it")
 
 
+def _check_text(name: str, values: AnyArray, columns: Columns) -> None:
+    """Check that packed chunks of text lie one after the other in `text.packed`."""
+    _check_order(name, values, columns)
+    sound = int(values.min()) >= 0 and int(values.max()) <= columns.length("text.packed")
+    require(sound, f"{name} is outside of what it is in")
+
+
 _SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
     "slices.start": _starts_checked(RowKind.SLICES),
     "instants.start": _starts_checked(RowKind.INSTANTS),
@@ -222,6 +229,7 @@ _SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
     "blocks.length": _check_block_places,
     "blocks.ordinal": _check_block_events,
     "blocks.count": _check_block_events,
+    "text.end": _check_text,
     "checkpoints.text": _check_checkpoints,
     "checkpoints.block": _check_checkpoints,
     "checkpoints.bit": _check_checkpoints,

@@ -207,6 +207,9 @@ COLUMNS: Mapping[str, StoredColumn] = {
     "checkpoints.crc": StoredColumn("u4"),  # of the text before it, up to 32 KB
     "checkpoints.window": StoredColumn("i8"),  # where that ends in
     "windows": StoredColumn("u1"),  # the packed texts, one after the other
+    # -- the text of a source that is neither plain nor has checkpoints, in chunks of one length -------------
+    "text.end": StoredColumn("i8"),  # where a packed chunk ends in
+    "text.packed": StoredColumn("u1"),  # the packed chunks, one after the other
     # -- strings ------------------------------------------------------------------------------------------
     "strings.blob": StoredColumn("u1"),  # UTF-8 (surrogates escaped as U+FFFD)
     "strings.offset": StoredColumn("i8"),  # number of strings + 1

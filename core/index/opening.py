@@ -64,17 +64,6 @@ class Opened(NamedTuple):
     def notes(self) -> list[str]:
         return [note for index in self.indexes for note in index.notes]
 
-    def write_block_stores(self, progress: ProgressCallback = no_progress) -> None:
-        """Keep the text of compressed files beside their indexes, in blocks that can be read one by one."""
-        from .blockstore import (
-            worth_packing,
-            write_block_store,  # loads numpy: not while a process starts
-        )
-
-        for index in self.indexes:
-            if worth_packing(index):
-                write_block_store(index, progress=progress)
-
 
 def open_indexes(
     paths: Sequence[str | Path] | ResolvedFiles,

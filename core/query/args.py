@@ -72,7 +72,7 @@ def arguments_in(event: dict[str, Any] | None) -> dict[str, Any]:
 
 def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str | None]:
     """Return (the event as it stands in the source or None, why it took long or None)."""
-    from ..index.blockstore import block_bytes  # loaded for the first event that is read
+    from ..index.blocks import block_bytes  # loaded for the first event that is read
 
     first = index.column("blocks.ordinal")
     block = int(np.searchsorted(first, np.uint32(ordinal), "right")) - 1
@@ -187,7 +187,7 @@ def _blocks_of(
     index: Index, ordinals: I64, progress: ProgressCallback, cancelled: CancelledCallback, needle: bytes = b""
 ) -> Iterator[tuple[int, list[Any]]]:
     """Yield, block by block, the index of the first of its `ordinals`, which ascend, and their events."""
-    from ..index.blockstore import read_blocks
+    from ..index.blocks import read_blocks
 
     firsts = index.column("blocks.ordinal").astype(np.int64)
     begins = np.searchsorted(ordinals, firsts)

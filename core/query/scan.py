@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, distinct
 from ..base.progress import CancelledCallback, never
-from ..index.blockstore import read_blocks, reads_anywhere
+from ..index.blocks import read_blocks, reads_anywhere
 from ..index.store import Index
 from .args import MAX_BLOCK, arguments_in, elements_of
 from .filter import NUMBER, Argument, quoted

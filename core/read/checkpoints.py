@@ -33,6 +33,11 @@ class CheckpointLog:
         """Tell whether the last checkpoint is too far from a place in the text."""
         return text >= self._next
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no checkpoint yet; what is stored has none."""
+        return not self._entries
+
     def add(self, checkpoint: Checkpoint) -> None:
         """Take note of a checkpoint behind those before. Raises CacheError on a full disk."""
         text, block, bit, window = checkpoint

@@ -25,6 +25,7 @@ from .chunks import CHUNK_SIZE, MAX_EVENT_LENGTH, ChunkReader, ReadChunk
 from .documents import Documents
 from .envelope import Envelope
 from .origin import other_origin
+from .packed_text import PackedTextLog
 from .problem import (
     CORRUPT,
     DAMAGED,
@@ -64,6 +65,7 @@ class ReadResult(NamedTuple):
     decoder: str  # NATIVE or PYTHON: which scanner read
     origin_ns: int = 0  # what times count from
     checkpoints: CheckpointLog | None = None  # where inflating the text can begin
+    packed_text: PackedTextLog | None = None  # the text itself, where it is read only once
 
 
 class OtherOriginError(Exception):
@@ -141,7 +143,9 @@ class SourceReading:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._results: SimpleQueue[ReadChunk | BaseException] = SimpleQueue()
         self._checkpoints = CheckpointLog(store.others) if source.has_checkpoints else None
-        self._text: TextSource = text_source(source, self._checkpoints)
+        is_kept = not source.seekable and source.kind != "stdin"
+        self._packed_text = PackedTextLog(store.others, source.text_start) if is_kept else None
+        self._text: TextSource = text_source(source, self._checkpoints, self._packed_text)
         scale = TimeScale(source.time_digits, self._origin)
         # Python's own scanner runs in one thread at a time anyway.
         alone = self.decoder == PYTHON or (source.seekable and source.size < THREADS_FROM)
@@ -221,6 +225,7 @@ class SourceReading:
             self.decoder,
             self._origin,
             self._checkpoints,
+            self._packed_text,
         )
 
     def _check_origin(self, batches: Sequence[Batch]) -> None:

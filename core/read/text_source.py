@@ -17,6 +17,7 @@ from .source import Source
 
 if TYPE_CHECKING:
     from .checkpoints import CheckpointLog
+    from .packed_text import PackedTextLog
 
 PIECE = 1 << 20
 """Bytes inflated at a time."""
@@ -78,8 +79,11 @@ class InflatedText(TextSource):
     what lies beyond.
     """
 
-    def __init__(self, source: Source, log: CheckpointLog | None = None) -> None:
+    def __init__(
+        self, source: Source, log: CheckpointLog | None = None, packed: PackedTextLog | None = None
+    ) -> None:
         super().__init__(source)
+        self._log, self._packed = log, packed
         self._stream = source.open(log=log)
         self.start = self._stream.offset
         self._pieces: deque[Piece] = deque()
@@ -110,6 +114,8 @@ class InflatedText(TextSource):
         try:
             while not self._closed:
                 piece = self._stream.read_some(PIECE)
+                if self._packed is not None and (self._log is None or self._log.is_empty):
+                    self._packed.add(piece)
                 with self._changed:
                     self._pieces.append(piece)
                     self._end += len(piece)
@@ -171,6 +177,10 @@ class InflatedText(TextSource):
         self._stream.close()
 
 
-def text_source(source: Source, log: CheckpointLog | None = None) -> TextSource:
-    """Return the text of a source; where inflating it can begin later goes into `log`."""
-    return TextSource(source) if source.seekable else InflatedText(source, log)
+def text_source(
+    source: Source, log: CheckpointLog | None = None, packed: PackedTextLog | None = None
+) -> TextSource:
+    """Return the text of a source. Where inflating it can begin later goes into `log`; where it never can,
+    the text itself goes into `packed`.
+    """
+    return TextSource(source) if source.seekable else InflatedText(source, log, packed)

@@ -15,7 +15,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, places_in
 from ..base.kineto import MODULE, OPS
 from ..base.progress import CancelledCallback, never
-from ..index.blockstore import read_blocks
+from ..index.blocks import read_blocks
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..query.args import MAX_BLOCK, arguments_in, elements_of

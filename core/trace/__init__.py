@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -179,12 +178,6 @@ class Trace(TraceSlices):
             return Verification.of(self.indexes)
         verification.attach(self.indexes)
         return verification
-
-    def packing(self) -> AbstractContextManager[None]:
-        """Have arguments that are slow to read packed by a thread while the context lasts."""
-        from ..index.blockstore import packing
-
-        return packing(self.indexes)
 
     def states_read(self) -> dict[str, State]:
         """Return the files as they were when they were read; pipes and logs are none."""

@@ -22,7 +22,7 @@ from tests.corpus import file, files, for_files, traces
 from tests.events import complete
 from tests.forms import zipped
 from tracelane.core.base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
-from tracelane.core.index.blockstore import has_block_store, needs_block_store, write_block_store
+from tracelane.core.index.blocks import reads_anywhere
 from tracelane.core.native.library import native_library
 from tracelane.core.query import scan, scan_child
 from tracelane.core.query.args import argument_values, arguments_in
@@ -95,19 +95,7 @@ def test_arguments_come_from_every_form(tmp_path: Path, form: str) -> None:
     is_deflated = form in ("gzip", "zip")
     slow = form == "utf-16" or (is_deflated and native_library().functions is None)
     assert (trace.arguments(SliceId(0, 5)).slow_reason is not None) == slow
-    assert needs_block_store(trace.indexes[0]) == slow
-
-
-@pytest.mark.parametrize("form", ["gzip", "zip", "utf-16"])
-def test_the_block_store_makes_compressed_sources_quick(tmp_path: Path, form: str) -> None:
-    """Once it is written, arguments come without a reason for slowness and without the source."""
-    trace = opened(tmp_path, FORMS[form]())
-    write_block_store(trace.indexes[0])
-    assert has_block_store(trace.indexes[0]) and not needs_block_store(trace.indexes[0])
-    (tmp_path / "trace.json").unlink()
-    check(trace)
-    assert trace.arguments(SliceId(0, 5)).slow_reason is None
-    assert sorted(p.name for p in (trace.indexes[0].folder / "derived").iterdir()) == ["blocks-v2"]
+    assert reads_anywhere(trace.indexes[0]) != slow
 
 
 def test_only_one_block_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

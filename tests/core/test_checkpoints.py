@@ -15,8 +15,7 @@ import pytest
 
 from tests.packings import bgzf, pieces, with_header, zip_of
 from tracelane.core.base.errors import DamagedIndexError
-from tracelane.core.index import blockstore
-from tracelane.core.index.blockstore import SLOW, block_bytes, needs_block_store, read_blocks, reads_anywhere
+from tracelane.core.index.blocks import SLOW, block_bytes, read_blocks, reads_anywhere
 from tracelane.core.index.store import Index
 from tracelane.core.native.library import NativeLibrary, native_library
 from tracelane.core.query.views import SliceId
@@ -91,7 +90,7 @@ def test_blocks_are_those_of_the_plain_text(tmp_path: Path, form: str) -> None:
     trace = opened(tmp_path, FORMS[form](TEXT))
     index = trace.indexes[0]
     assert index.length("checkpoints.text") > len(TEXT) >> 20 and reads_anywhere(index)
-    assert not needs_block_store(index) and not blockstore.worth_packing(index)
+    assert index.length("text.end") == 0
     expected = texts(plain)
     assert texts(index) == expected
     order = list(range(len(expected)))
@@ -187,9 +186,7 @@ def test_what_is_cut_off_has_its_arguments_up_to_there(tmp_path: Path) -> None:
     assert all(text in TEXT for _, text in read_blocks(index, range(count)))
 
 
-def test_without_the_native_core_there_is_a_block_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_native_core_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index made so has no checkpoints, and one that has some is used without them."""
     with_core = opened(tmp_path, gzip.compress(TEXT), "with.json.gz")
     for room in (deflated, source):
@@ -197,14 +194,14 @@ def test_without_the_native_core_there_is_a_block_store(
     without = opened(tmp_path, gzip.compress(TEXT), "without.json.gz")
     assert without.indexes[0].length("checkpoints.text") == 0
     for trace in (with_core, without):
-        assert needs_block_store(trace.indexes[0]) and not reads_anywhere(trace.indexes[0])
+        assert not reads_anywhere(trace.indexes[0])
         arguments = trace.arguments(SliceId(0, 70))
         assert arguments.begin["n"] == EVENTS[70]["args"]["n"]  # type: ignore[index]
         assert arguments.slow_reason == SLOW
 
 
 def test_no_other_form_has_checkpoints(tmp_path: Path) -> None:
-    """Plain text needs none; what is converted or stored in an archive has a block store, as before."""
+    """Plain text needs none; what is converted or stored in an archive is read from its beginning."""
     text = TEXT[:200_000] + b"]}"
     for name, raw in {
         "plain": text,
@@ -213,7 +210,7 @@ def test_no_other_form_has_checkpoints(tmp_path: Path) -> None:
     }.items():
         index = opened(tmp_path, raw, f"{name}.json").indexes[0]
         assert index.length("checkpoints.text") == 0
-        assert needs_block_store(index) == (name != "plain")
+        assert reads_anywhere(index) == (name == "plain")
 
 
 def test_windows_are_bounded() -> None:

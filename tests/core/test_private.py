@@ -26,7 +26,6 @@ from tracelane.core.base.private import (
     write_sealed_json,
 )
 from tracelane.core.export.marks import Mark, read_marks, read_named_marks, shelf, write_marks
-from tracelane.core.index.blockstore import write_block_store
 from tracelane.core.index.cache import LOCK, cache_root, locate
 from tracelane.core.index.cached import list_cache
 from tracelane.core.index.store import Index
@@ -68,7 +67,6 @@ def slices(trace: Trace) -> int:
 def test_modes_do_not_depend_on_the_umask(trace_file: Path) -> None:
     """All folders of the cache have mode 0700 and all files 0600: indexes, locks and what is derived."""
     trace = open_trace(trace_file)
-    write_block_store(trace.indexes[0])
     write_sealed_json(trace.indexes[0].folder / "derived" / "x.json", {"a": 1})
     paths = [root(), *root().rglob("*")]
     assert len(paths) > 30

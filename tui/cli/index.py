@@ -48,8 +48,7 @@ def run_index(options: TraceOptions) -> None:
         opened = open_indexes(
             options.traces, options.index_options, choice=options.of_all_captures.choice, progress=progress
         )
-        seconds = time.monotonic() - began
-        opened.write_block_stores(progress)
+    seconds = time.monotonic() - began
     facts = [{**one, "seconds": round(seconds, 3)} for one in opened.facts()]
     table = Table.from_rows(INDEXES, trace, facts)
     print_output(

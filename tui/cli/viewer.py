@@ -126,27 +126,18 @@ def show(
     config = read_config(config_path())
     theme = theme or config.theme
     with ExitStack() as stack:
-
-        def packed(prepared: Prepared) -> Prepared:
-            stack.enter_context(prepared.trace.packing())
-            return prepared
-
         if isinstance(source, Prepared):
             picture = picture_now(source.trace, source.session, replace(config, theme=theme))
             if last is not None and picture != host.screen.picture:
                 last.write(picture)
             host.screen.show(picture)
         else:
-            prepare = source.prepare
             stack.callback(source.gathering.close)
-            source = source._replace(prepare=lambda: packed(prepare()))
         from tracelane.tui.app import TracelaneApp  # takes longer than all before
 
         app = TracelaneApp(source, config=config)
         if theme in app.available_themes:
             app.theme = theme
-        if isinstance(source, Prepared):
-            packed(source)
         run(app, host)
     if app.store.is_ready:
         app.marking.save_view()
