@@ -20,7 +20,7 @@ from ..base.numbers import whole_number
 from ..base.private import read_private
 from ..read.inflate import RawReader
 from ..read.json_text import Window
-from ..read.source import Source
+from ..read.source import SNAPSHOT, Source
 from ..read.urls import is_url
 from .cache import cache_root, index_key
 from .version import FORMAT_VERSION, MANIFEST
@@ -93,6 +93,8 @@ def facts_in_keys(envelope: Mapping[str, Any]) -> FileFacts:
 
 def file_facts(source: Source, index_dir: Path | None = None) -> FileFacts:
     """Return what a file says: before its events, else after them, else in its cached index."""
+    if source.encoding == SNAPSHOT:  # no key says a rank, and all of it would be read for the first byte
+        return NO_FACTS
     named = member_of(source.path)
     is_worker = named.pid is not None and named.rank is None  # Kineto's name of one process of a host
     try:

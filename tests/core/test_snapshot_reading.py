@@ -36,6 +36,7 @@ from tracelane.core.read.snapshot import MAX_WRITTEN, snapshot_reader
 from tracelane.core.read.snapshot_parts import SnapshotParts
 from tracelane.core.read.source import SNAPSHOT, open_source
 from tracelane.core.trace import open_trace
+from tracelane.tui.cli.main import main
 
 Event = dict[str, Any]
 CHANGES = {"alloc": 1, "free_requested": -1}
@@ -272,6 +273,19 @@ def test_other_pickles_are_refused(name: str) -> None:
     with pytest.raises(UnreadableError, match=r"^x\.pickle: .*") as caught:
         text_of(NO_SNAPSHOTS[name])
     assert "\n" not in str(caught.value)
+
+
+def test_a_snapshot_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it is read before its first event is known: never to look what it is, or to open it again."""
+    read, times = SnapshotParts.read, list[SnapshotParts]()
+    monkeypatch.setattr(
+        SnapshotParts, "read", lambda self, reader: (times.append(self), read(self, reader))[1]
+    )
+    path = tmp_path / "a.pickle"
+    path.write_bytes(pickled(snapshot_of(training())))
+    for command in ("info", "info", "memory", "doctor"):
+        assert main([command, str(path), "--index-dir", str(tmp_path / "index")]) == 0
+    assert len(times) == 1
 
 
 def test_stacks_come_to_no_more_than_the_file_allows() -> None:
