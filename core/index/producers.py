@@ -75,6 +75,8 @@ class Producer:
     """Processes whose lanes belong to the device of another one, where the file has just one device."""
     step_argument: str = ""
     """What arguments of slices that are steps have, and no others."""
+    is_of_memory: bool = False
+    """Whether what takes time is not in its files: their slices are stacks of allocations."""
 
 
 def _sign(
@@ -200,6 +202,7 @@ PRODUCERS = (
         "PyTorch (memory snapshot)",
         {"process": SNAPSHOT_DEVICE},
         (_sign(SNAPSHOT_DEVICE.pattern, r"^(stream \d+|allocated before)$", DERIVED),),
+        is_of_memory=True,
     ),
     Producer("FLEX (AIU job trace)", is_told_by_names=is_flex),
     Producer(
@@ -305,6 +308,12 @@ def producer_of(index: Index) -> Producer | None:
     """Return who wrote a file, None where no row of PRODUCERS says."""
     texts: dict[Where, list[str]] = {}
     return next((one for one in PRODUCERS if _has_signs(index, one, texts)), None)
+
+
+def is_of_memory(index: Index) -> bool:
+    """Tell whether a file is a snapshot of memory: no slice of it says what takes time."""
+    producer = producer_of(index)
+    return producer is not None and producer.is_of_memory
 
 
 def named_events(index: Index) -> U32:

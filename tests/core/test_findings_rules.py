@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
+from tests.core.findings_traces import (
+    HOST,
+    allocated,
+    call,
+    kernel,
+    launched,
+    linked,
+    note,
+    op,
+    step,
+    trace_of,
+)
 from tests.events import Event, async_event, complete, event, index_of
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.finding import Baseline
@@ -244,6 +255,15 @@ def _hidden(op_us: float) -> list[Event]:
     return [step(0, 0, 1000), *launched(0, 5, 10, 490), op(5, op_us), wait]
 
 
+def _process_called(name: str) -> list[Event]:
+    """Say what the host's process is called, and its only lane as a snapshot of memory calls it."""
+    of = {"pid": HOST, "tid": 1}
+    return [
+        event("M", 0, "process_name", **of, args={"name": name}),
+        event("M", 0, "thread_name", **of, args={"name": "stream 0"}),
+    ]
+
+
 CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
     {
         # rule: events that trigger it, µs claimed, events just below the threshold
@@ -276,6 +296,11 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
             [op(0, 1000), kernel(0, 10, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
             10,
             [op(0, 1000), kernel(0, 9, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+        ),
+        "memory-peak": (
+            [*_process_called("memory of device 0"), op(0, 100, "a.py(1): f"), allocated(10, 900, 900)],
+            0,
+            [*_process_called("memory of the device"), op(0, 100, "a.py(1): f"), allocated(10, 900, 900)],
         ),
         "memory-limit": (
             [op(0, 100), allocated(10, 900_000, 900_000), kernel(0, 1)],

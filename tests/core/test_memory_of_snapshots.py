@@ -19,8 +19,10 @@ from tests.snapshots import TRAIN, CachingAllocator, frames, pickled, snapshot_o
 from tracelane.core.tables.device.memory import MAX_LISTED, analyse_memory, memory
 from tracelane.core.tables.device.memory_map import CELLS, EMPTY, FULL, memory_maps, segment_table
 from tracelane.core.tables.device.memory_stacks import stacks_of
+from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.host.allocators import allocators
+from tracelane.core.tables.overview.overview import overview
 from tracelane.core.trace import open_trace
 
 TORCH = os.environ.get("TRACELANE_TORCH", "")
@@ -56,6 +58,45 @@ def random_run(seed: int, count: int = 300, device: int = 0) -> CachingAllocator
             case _:
                 one.empty_cache(stack)
     return one
+
+
+def test_the_headline_is_the_peak(tmp_path: Path) -> None:
+    """A snapshot's first sentence is what is live at the peak, by the line of code that holds most of it,
+    however many stacks lead there; so is the first block of the overview, and its rows lead to the peak.
+    """
+    one = CachingAllocator()
+    cached = [one.alloc(3 << 20, frames("cache.py:7:keep", f"m.py:{n}:step", TRAIN)) for n in range(8)]
+    passing = one.alloc(10 << 20, frames("model.py:3:forward", TRAIN))
+    one.free(passing, frames("model.py:4:forward", TRAIN))
+    one.free(cached.pop(), frames("cache.py:9:drop", TRAIN))
+    scope = opened(tmp_path, snapshot_of(one))
+    (headline,) = [one for one in findings(scope).findings if one.kind == "headline"]
+    assert headline.text.startswith(
+        "CUDA 0 holds 34.0 MiB at its peak, 70.6 % of it in 8 allocations of cache.py(7): keep, 24.0 MiB; "
+        "7 allocations of the trace are not released in it, 21.0 MiB"
+    )
+    assert headline.short == "cache.py(7): keep: 70.6 % of 34.0 MiB at the peak"
+    (use,) = memory(scope).uses
+    assert [(one.start, one.label) for one in headline.evidence] == [
+        (use.peak_at, "at the peak: model.py(3): forward")
+    ]
+    groups = overview(scope, [])
+    assert [(row.name, row.amount, row.calls) for row in groups["held"]] == [
+        ("cache.py(7): keep", 24 << 20, 8),
+        ("model.py(3): forward", 10 << 20, 1),
+    ]
+    assert "slices" not in groups
+
+
+def test_small_holders_are_not_named(tmp_path: Path) -> None:
+    """Where no line of code holds a twentieth of the peak, it is told alone."""
+    one = CachingAllocator()
+    for number in range(30):
+        one.alloc(1 << 20, frames(f"a.py:{number}:f"))
+    (headline,) = [
+        one for one in findings(opened(tmp_path, snapshot_of(one))).findings if one.kind == "headline"
+    ]
+    assert headline.short == "CUDA 0 holds 30.0 MiB at its peak"
 
 
 class Walk:

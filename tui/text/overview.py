@@ -30,6 +30,7 @@ TITLES = {
     "compile": "Compilation",
     "memory": "Memory",
     "ops": "Operators, by their own time",
+    "held": "Memory at the peak, by where it was allocated",
     "slices": "Slices, by their own time",
 }
 KEYS = {"compute": "kernel", "communication": "collective", "memory": "memcpy"}
@@ -85,7 +86,7 @@ def fact_blocks(
     trace: Trace, groups: Groups, steps: Sequence[StepMark], findings: Findings | None
 ) -> Iterator[FactBlock]:
     """Yield what is known of a trace, block by block, the most telling first; what is spare comes last."""
-    chief = next((name for name in ("work", "ops", "slices") if name in groups), "ops")
+    chief = next((name for name in ("work", "ops", "held", "slices") if name in groups), "ops")
     for name in dict.fromkeys((chief, "ops")):  # device work and operators are slices, too
         if name in groups:
             yield FactBlock(
@@ -111,11 +112,15 @@ def _timed(group: str, rows: Sequence[OverviewRow]) -> Iterator[FactRow]:
         if group == "memory":
             yield FactRow(label, format_bytes(row.amount), target="memory")
             continue
+        share, bar, target = format_share(row.share), row.amount / longest, row.evidence
+        if group == "held":
+            note = f"{count_of(row.calls, 'allocation')} of {row.text}"
+            yield FactRow(label, format_bytes(row.amount), share, note, bar, 0.0, "cpu_op", target, row.name)
+            continue
         waited = row.waited_ns / max(1, row.amount)
         note = f"waits {about_ns(row.waited_ns)} of it" if row.waited_ns else ""
         note = note or count_of(row.calls, "run" if group == "work" else "call")
         key = KEYS.get(row.kind, "kernel") if group == "work" else "cpu_op"
-        share, bar, target = format_share(row.share), row.amount / longest, row.evidence
         yield FactRow(label, about_ns(row.amount), share, note, bar, waited, key, target, row.name)
 
 

@@ -4,6 +4,7 @@ folded lines it is a flame graph whose widths are bytes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -110,6 +111,20 @@ def stacks_of(one: Allocator, numbers: I64) -> list[tuple[list[str], int, int]]:
         names = one.index.strings(np.array(nodes.path(node), np.int64)) if is_known and node else []
         rows.append((list(names) or [UNKNOWN], int(totals[node]), int(counts[node])))
     return rows
+
+
+def holders_of(one: Allocator, numbers: I64) -> list[tuple[str, int, int]]:
+    """Return (name, bytes, count) of the innermost frames of some allocations, most bytes first; those of
+    which no stack is known have none.
+    """
+    sizes: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for names, size, count in stacks_of(one, numbers):
+        if names != [UNKNOWN]:
+            name = safe(names[-1]).strip()
+            sizes[name] += size
+            counts[name] += count
+    return [(name, size, counts[name]) for name, size in sizes.most_common() if name]
 
 
 def stack_table(scope: str, lists: Sequence[tuple[Allocator, I64]], limit: int | None) -> Table:

@@ -13,7 +13,7 @@ from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE, LaneKind, LaneRole, SliceFlag
-from ...index.producers import Producer, producer_of
+from ...index.producers import Producer, is_of_memory, producer_of
 from ...index.store import Index
 from ...query.groups import Groups, dense
 from ...query.lookup import op_names
@@ -346,6 +346,8 @@ def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     if facts.work.dur.any() or facts.untrusted_periods:  # those of devices that are not here are lost
+        return None
+    if is_of_memory(facts.index):  # stacks last until the next one: that is nobody's time
         return None
     if isinstance(host_hotspot.outcome(facts), Observation) or only_call(facts) is not None:
         return None

@@ -6,8 +6,12 @@ import re
 
 import numpy as np
 
+from ...base.arrays import sum_of
+from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_bytes, format_share
+from ...index.producers import is_of_memory
 from ..device.memory import AllocatorUse, memory
+from ..device.memory_stacks import holders_of
 from ..host.allocations import BY_SIZE, Allocator
 from ..host.allocators import allocators
 from ..host.host_columns import ALLOCATES
@@ -29,6 +33,39 @@ def _no_records(facts: SourceFacts) -> NotJudged:
     if all(one.host for one in recorded):
         return NotJudged("the host's allocator is recorded, none of a device")
     return NotJudged("how much memory allocators hold is not recorded, only what they release")
+
+
+@Rule(
+    "memory-peak",
+    "Where the memory goes",
+    "the file is a snapshot of memory, whose slices are stacks; the highest peak is told, and the line of "
+    "code that holds most of it, where that is {share} or more",
+    OWN,
+    {"share": 0.05},
+    helps="`tracelane memory` lists what is live at the peak, and what is never released.",
+    kind="headline",
+    always=True,
+)
+def memory_peak(facts: SourceFacts, limits: Limits) -> Outcome:
+    if not is_of_memory(facts.index):
+        return None
+    uses = [use for use in memory(facts.scope).uses if use.peak_bytes]
+    if not uses:
+        return None
+    most = max(uses, key=lambda use: use.peak_bytes or 0)
+    peak, title = most.peak_bytes or 0, most.allocator.title
+    text = short = f"{title} holds {format_bytes(peak)} at its peak"
+    holders = holders_of(most.allocator, most.at_peak)
+    if holders and share(holders[0][1], peak) >= limits["share"]:
+        name, size, count = short_name(holders[0][0]), *holders[0][1:]
+        part, allocations = format_share(share(size, peak)), count_of(count, "allocation")
+        text += f", {part} of it in {allocations} of {name}, {format_bytes(size)}"
+        short = f"{brief(name)}: {part} of {format_bytes(peak)} at the peak"
+    if len(most.unreleased):
+        left = sum_of(most.allocator.allocations.bytes[most.unreleased])
+        are = count_of(len(most.unreleased), "allocation of the trace is", "allocations of the trace are")
+        text += f"; {are} not released in it, {format_bytes(left)}"
+    return Observation(text, (_at_peak(facts, most),), times=np.array([most.peak_at], np.int64), short=short)
 
 
 @Rule(

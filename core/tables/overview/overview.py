@@ -8,12 +8,14 @@ import numpy as np
 
 from ...base.arrays import sum_of
 from ...base.errors import UsageError
+from ...index.producers import is_of_memory
 from ..absent import absent
 from ..compile.compile_phases import phase_table, timed
 from ..device.device_state import looked_at
 from ..device.gap import busiest_in
 from ..device.kernels import kernels
 from ..device.memory import memory
+from ..device.memory_stacks import holders_of
 from ..device.states import CAUSES, IDLE, UNKNOWN, DeviceState
 from ..findings.finding import Evidence
 from ..frame.scope import Scope
@@ -52,7 +54,9 @@ def overview(scope: Scope, states: Sequence[DeviceState]) -> Groups:
         "ops": _rows(scope, ops(scope), "self_cpu_ns", "calls"),
     }
     if not groups["work"] and not groups["ops"]:  # which are what most slices do
-        groups["slices"] = _rows(scope, range_table(scope), "self_ns", "count")
+        are_of_memory = all(is_of_memory(scope.trace.indexes[source]) for source in scope.sources)
+        groups["held"] = tuple(_held(scope)) if groups["memory"] and are_of_memory else ()
+        groups["slices"] = () if groups["held"] else _rows(scope, range_table(scope), "self_ns", "count")
     return {name: rows for name, rows in groups.items() if rows}
 
 
@@ -165,6 +169,15 @@ def _compile(scope: Scope) -> Iterator[OverviewRow]:
         evidence = _longest(scope, table, longest, table.texts("name")[longest])
         rows.append(OverviewRow(phase or "other", spent, spent / total, calls, evidence=evidence))
     yield from sorted(rows, key=lambda row: -row.amount)
+
+
+def _held(scope: Scope) -> Iterator[OverviewRow]:
+    """Yield what holds most memory at an allocator's peak: the innermost frame where it was allocated."""
+    for use in memory(scope).uses:
+        moment = Evidence("the peak", use.peak_at, use.peak_at + 1)
+        for name, size, count in holders_of(use.allocator, use.at_peak)[:MAX_ROWS]:
+            part = size / max(1, use.peak_bytes or 0)
+            yield OverviewRow(name, size, part, count, text=use.allocator.title, evidence=moment)
 
 
 def _memory(scope: Scope) -> Iterator[OverviewRow]:

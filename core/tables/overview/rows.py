@@ -32,9 +32,9 @@ class OverviewRow(NamedTuple):
 
 
 Groups: TypeAlias = Mapping[str, tuple[OverviewRow, ...]]
-GROUPS = ("work", "idle", "ranks", "compile", "memory", "ops", "slices")
+GROUPS = ("work", "idle", "ranks", "compile", "memory", "held", "ops", "slices")
 """The groups of rows: device work by name, why devices are idle, ranks by lateness, phases of torch.compile,
-allocators, operators and all slices of hosts by their own time.
+allocators, what holds memory at their peaks, operators and all slices of hosts by their own time.
 """
 
 
