@@ -151,7 +151,6 @@ def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
     assert (row["count"], row["work_ns"], row["start_ns"]) == (2, 61_000, 60_000)
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_finding(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The finding speaks of a trace whose kernel takes nearly all of its time."""
@@ -164,7 +163,6 @@ def test_a_finding(follow: Callable[[str], Run], tmp_path: Path) -> None:
     assert "gemm takes most of the trace" in json.dumps(row)
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_log_format(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The log is known as its tool's, and its power is power."""
@@ -199,7 +197,6 @@ def test_a_form(follow: Callable[[str], Run], tmp_path: Path) -> None:
     assert moment == int(cells["start_ns"]) + int(cells["origin_ns"])
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_viewer_command(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The command does what it says, and stands in the table of keys."""
@@ -226,7 +223,6 @@ def test_an_overlay(follow: Callable[[str], Run]) -> None:
     assert printed == "." * 30 + "_" * 30 + "." * 40
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """A launch of the new runtime is paired with the kernel that it names by its correlation."""
@@ -241,7 +237,6 @@ def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
     assert row["name"] == "npuLaunch" and row["kernels"] == 1
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_producer(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """Queues are the device's work, the lane of iterations gives the steps, a wait is no kernel."""

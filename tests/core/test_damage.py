@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, in_turn, later, needs, thinned
+from tests.corpus import CASES, in_turn, later, needs
 from tests.forms import kineto_classic, kineto_new, zipped
 from tests.linear import assert_linear
 from tests.reading import index_differences, read_parts, read_text
@@ -157,7 +157,7 @@ HOSTILE: dict[str, tuple[Callable[[int], bytes], int]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(HOSTILE, 5))
+@pytest.mark.parametrize("name", HOSTILE)
 def test_reading_takes_linear_time(name: str, tmp_path: Path) -> None:
     """Four times as much of whatever a file is full of takes about four times as long to read."""
     data_of, n = HOSTILE[name]
@@ -444,7 +444,7 @@ WHERE = ("first", "end of a chunk", "begin of a chunk", "middle", "last")
     ("where", "layout", "every"),
     [
         *((*case, SOME) for case in product(WHERE, LAYOUTS)),
-        *(later((where, layout, 1)) for layout, where in in_turn(LAYOUTS, WHERE, 1)),
+        *((where, layout, 1) for layout, where in in_turn(LAYOUTS, WHERE, 1)),
     ],
 )
 def test_brackets_cost_their_event_and_a_neighbour(layout: str, where: str, every: int) -> None:
@@ -510,7 +510,7 @@ def is_sound(text: bytes) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", thinned(LAYOUTS_HEADER, 3))
+@pytest.mark.parametrize("layout", LAYOUTS_HEADER)
 def test_brackets_in_the_header_cost_its_value(layout: str) -> None:
     """All events and all other keys are read, and the damage is reported where the text is no longer JSON."""
     lost = []

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import in_turn, later, thinned
+from tests.corpus import in_turn, later
 from tests.events import complete, index_of
 from tests.forms import events, kineto_classic
 from tests.linear import SlowError, assert_linear
@@ -69,11 +69,7 @@ NAMES = ["callers", *(one.name for one in ANALYSES if one.name != "sections")]  
     ("name", "alike"),
     [
         *DEEP,
-        *(
-            later(case)
-            for case in [("callers", False), *in_turn(NAMES, (True, False), 1)]
-            if case not in DEEP
-        ),
+        *(case for case in [("callers", False), *in_turn(NAMES, (True, False), 1)] if case not in DEEP),
     ],
 )
 def test_deep_slices_take_linear_time(name: str, alike: bool, tmp_path: Path) -> None:
@@ -182,7 +178,7 @@ def matched_everywhere(pattern: Pattern, text: str | bytes) -> Callable[[], obje
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", thinned(ENDS, 2))
+@pytest.mark.parametrize("end", ENDS)
 def test_every_pattern_takes_linear_time(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times as long a run of whatever a pattern looks for takes about four times as long, where it is
     matched at each place, as a search does.

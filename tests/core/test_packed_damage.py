@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import thinned
 from tests.packings import PACKINGS, damaged, outside_error, packing_of, zip_of
 from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import UnreadableError
@@ -63,7 +62,7 @@ def test_a_file_whose_signature_is_damaged_is_no_text(name: str, at: int, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(PACKINGS, 2))
+@pytest.mark.parametrize("name", PACKINGS)
 def test_what_a_tool_finds_damaged_is_said(name: str, tmp_path: Path) -> None:
     """Over random damage: where the packing's own test fails, reading says so or refuses the file in one
     line, and counts no more events than there were.

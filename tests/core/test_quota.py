@@ -167,7 +167,6 @@ print("done")
 """
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_processes_that_make_room_for_each_other_all_get_their_traces(tmp_path: Path) -> None:
     """Four of them open eight traces in a cache of five indexes, where each index is old at once."""

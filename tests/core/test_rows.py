@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
-from tests.corpus import later
 from tracelane.core.index.format import NONE
 from tracelane.core.index.loops import LaneRows
 from tracelane.core.index.workers import Loops
@@ -143,7 +142,7 @@ def test_named_shapes(kind: str, slices: Slices) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [BOTH[0], *map(later, BOTH[1:])])
+@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize(
     "start, duration",
     [

@@ -18,7 +18,6 @@ from types import ModuleType
 
 import pytest
 
-from tests.corpus import thinned
 from tests.forms import zipped
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.read import inflate, spool
@@ -412,7 +411,7 @@ def _read(path: Path, library: ModuleType, step: int) -> tuple[bytes, object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(FILES, 3))
+@pytest.mark.parametrize("name", FILES)
 def test_isal_and_zlib_agree(name: str, tmp_path: Path) -> None:
     """The whole file, and 60 mutants of it, cut, flipped, shortened, with a tail or another checksum."""
     library = deflate_library()

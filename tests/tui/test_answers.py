@@ -12,7 +12,6 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.corpus import thinned
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
@@ -44,7 +43,7 @@ WAYS: dict[str, Sequence[str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(WAYS, 2))
+@pytest.mark.parametrize("name", WAYS)
 async def test_an_answer_counts_once(file_trace: Trace, name: str) -> None:
     """The same key twice, five times in one read: a screen is answered once and the viewer goes on."""
     async with open_viewer(file_trace) as (app, pilot):

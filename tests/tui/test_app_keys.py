@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 import pytest
 
-from tests.corpus import later
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.query.views import SliceId
@@ -235,7 +234,7 @@ async def test_theme(file_trace: Trace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(80, 24), (1, 1), *map(later, [((20, 5),), ((5, 2),), ((300, 100),)])])
+@pytest.mark.parametrize("size", [(80, 24), (1, 1), (20, 5), (5, 2), (300, 100)])
 async def test_any_size(file_trace: Trace, size: tuple[int, int]) -> None:
     """Every size is drawn, resized to another in the middle, and keeps the place."""
     async with open_viewer(file_trace, size) as (app, pilot):

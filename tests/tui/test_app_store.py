@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import thinned
 from tests.rank_files import rank_file
 from tests.remote.servers import bucket, web_server
 from tests.store.test_store_tables import store_of
@@ -102,7 +101,7 @@ def opens_a_rank(store: str, *options: str) -> None:
 
 @pytest.mark.corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("where", thinned(["named", "beside"], 2))
+@pytest.mark.parametrize("where", ["named", "beside"])
 def test_a_rank_opens_from_a_table_over_a_terminal(store: Path, traces: Path, where: str) -> None:
     """Its trace lies where it was collected, or in the folder of --traces."""
     if where == "named":

@@ -12,7 +12,6 @@ from textual.app import ScreenStackError
 from textual.css.query import NoMatches
 from textual.pilot import Pilot
 
-from tests.corpus import thinned
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until, wait_until_idle
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled, TracelaneError
@@ -78,7 +77,7 @@ def void(_: object) -> None:
 
 @pytest.mark.usefixtures("errors_are_shown")
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", thinned(FAULTS, 2))
+@pytest.mark.parametrize("fault", FAULTS)
 async def test_the_session_goes_on(
     trace: Trace, monkeypatch: pytest.MonkeyPatch, fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,7 +82,6 @@ def test_traces_here_and_opened_lately(demo: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (0, ["a.json.gz", "b.json", str(demo)])
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_choosing_on_a_terminal(demo: Path) -> None:
     """On a terminal the traces are a list, a folder of several ranks among them, that typing filters; Enter

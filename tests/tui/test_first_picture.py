@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 import pyte
 import pytest
 
-from tests.corpus import later
 from tests.tui.cli_process import on_terminal
 from tests.tui.driver import screen_text
 from tests.tui.slow_line import SlowLine, tracelane_command
@@ -117,9 +116,9 @@ def open_demo(demo: Path, size: tuple[int, int], options: tuple[str, ...]) -> Op
 
 SIZES = [
     ((120, 40), ()),
-    later(((80, 24), ("--range", "step:4"))),
+    ((80, 24), ("--range", "step:4")),
     ((60, 12), ("--lanes", "Stream")),
-    later(((30, 5), ())),
+    ((30, 5), ()),
 ]
 
 

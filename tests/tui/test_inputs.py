@@ -11,7 +11,6 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.corpus import thinned
 from tests.tui.driver import message, open_viewer, press_keys, screen_text
 from tests.tui.small_file import LAUNCH
 from tracelane.core.base.errors import UsageError
@@ -84,7 +83,7 @@ async def test_no_line_is_left_out(trace: Trace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", thinned(LINES, 3))
+@pytest.mark.parametrize("command", LINES)
 async def test_every_bound_key_in_every_line(trace: Trace, command: str) -> None:
     """After any key the line is still there with what was typed, or the key is one that edits or answers."""
     async with open_viewer(trace) as (app, pilot):

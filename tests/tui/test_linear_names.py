@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import in_turn, later
+from tests.corpus import in_turn
 from tests.events import write_events
 from tests.linear import assert_linear
 from tests.tui import small_file
@@ -105,8 +105,9 @@ def write_trace(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "unit"), [*in_turn(COMMANDS, UNITS, 1), *map(later, in_turn(COMMANDS, UNITS[::-1], 1))]
+    ("command", "unit"), [*in_turn(COMMANDS, UNITS, 1), *in_turn(COMMANDS, UNITS[::-1], 1)]
 )
 def test_commands(
     command: tuple[str, ...], unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -79,7 +79,7 @@ def test_a_held_key_stops_with_its_release(index: Path) -> None:
         assert line.wait_for_end() == 0
 
 
-@pytest.mark.corpus
+@pytest.mark.slow
 def test_what_is_shown_at_last_is_the_last_state(demo: Path, index: Path) -> None:
     """Keys typed faster than the line draws end in the picture that they end in when typed slowly."""
     keys = "wwwwdddddaass"
@@ -96,7 +96,7 @@ def test_what_is_shown_at_last_is_the_last_state(demo: Path, index: Path) -> Non
     assert screens[0] == screens[1]
 
 
-@pytest.mark.corpus
+@pytest.mark.slow
 def test_nothing_is_lost_when_resized_while_held_back(demo: Path, index: Path) -> None:
     """A resize in the middle of frames that wait leaves no cell undrawn: all anew looks the same."""
     with line_to(demo, index, bits_per_s=BITS_PER_S / 4) as line:
@@ -113,7 +113,7 @@ def test_nothing_is_lost_when_resized_while_held_back(demo: Path, index: Path) -
         assert line.screen.lanes == drawn
 
 
-@pytest.mark.corpus
+@pytest.mark.slow
 def test_answers_are_no_keys(demo: Path, index: Path) -> None:
     """No answer is taken for a key, and none is left for the shell when the viewer ends."""
     with line_to(demo, index) as line:

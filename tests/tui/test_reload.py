@@ -267,7 +267,6 @@ def test_files_that_came_or_went(path: Path) -> None:
     assert (gone.viewport, gone.ruler) == (session.viewport, "file")
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_on_a_terminal(path: Path) -> None:
     """The whole way: :reload shows what was written since, with the marks, a `.tmp` may be renamed."""

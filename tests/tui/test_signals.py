@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import thinned
 from tests.tui.slow_line import SlowLine, tracelane_command, wants_to_run
 from tests.tui.terminal_screen import NOT_DRAWN, lanes_of
 from tests.waiting import PATIENCE_S, is_alive, wait_until
@@ -104,7 +103,6 @@ def test_stopped_without_a_word(demo: Path, index: Path) -> None:
         assert drawn_lanes(line) == before
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_drawn_anew(demo: Path, index: Path) -> None:
     """Ctrl+L draws all that another program has written over, on an open trace."""
@@ -117,7 +115,6 @@ def test_drawn_anew(demo: Path, index: Path) -> None:
         line.wait_until(lambda: line.screen.lanes == before, "the picture")
 
 
-@pytest.mark.corpus
 @pytest.mark.slow
 def test_told_of_the_same_size(demo: Path, index: Path) -> None:
     """A terminal that is attached to again, as dtach does, says the size that it had: all is drawn anew."""
@@ -153,7 +150,7 @@ def fill(line: SlowLine) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", thinned(["SIGTERM", "SIGINT", "q"], 3))
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "q"])
 def test_the_end_before_a_silent_terminal(demo: Path, index: Path, how: str) -> None:
     """Where nobody reads the terminal the viewer ends all the same, as otherwise, and gives it back."""
     with viewer(demo, index, "--fresh") as line:
@@ -178,7 +175,7 @@ def test_the_end_before_a_silent_terminal(demo: Path, index: Path, how: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", thinned(["SIGHUP", "hang up", "SIGTERM"], 3))
+@pytest.mark.parametrize("how", ["SIGHUP", "hang up", "SIGTERM"])
 def test_a_broken_connection(demo: Path, index: Path, how: str) -> None:
     """The view is kept, nothing is said, and no process stays behind."""
     with viewer(demo, index, "--fresh") as line:
@@ -357,7 +354,7 @@ WAYS: dict[str, tuple[str, int, str]] = {
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(WAYS, 5))
+@pytest.mark.parametrize("name", WAYS)
 def test_a_viewer_that_dies(trace: Path, index_guard: Path, tmp_path: Path, name: str) -> None:
     """Echo, lines, the screen, the cursor and the mouse are as before; one line tells why."""
     why, code, logged = WAYS[name]
@@ -373,7 +370,7 @@ def test_a_viewer_that_dies(trace: Path, index_guard: Path, tmp_path: Path, name
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(["SIGTERM", "SIGINT"], 2))
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_viewer_that_is_asked_to_end(trace: Path, index_guard: Path, name: str) -> None:
     """It gives the terminal back by itself and its exit code names the signal."""
     with shell(trace, index_guard) as line:
