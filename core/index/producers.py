@@ -115,10 +115,17 @@ XLA_DEVICE = r"/device:(?=GPU|TPU)"
 HCCL = r"^(HCCL|Communication)$"
 HCCL_WHOLE = r"^Communication Kernel|\bCommunication$"
 """Lanes of whole collectives."""
-HCCL_TASK = r"(NOTIFY|EVENT)_?(WAIT|RECORD|RESET)|SDMA|RDMA\w*|Reduce_?Inline|REDUCE_ASYNC(_V\d)?"
-"""Tasks that a collective is made of, which copies are, too."""
+HCCL_TASK = (
+    r"(NOTIFY|EVENT)[_ ]?(WAIT|RECORD|RESET)|WRITE[_ ]?VALUE|SDMA|RDMA\w*"
+    r"|Reduce[_ ]?Inline|REDUCE_ASYNC(_V\d)?"
+)
+"""Tasks that a collective is made of, which copies are, too; CANN wrote their names with _ before 8.0, and
+with blanks since.
+"""
+PROFILING = r"^PROFILING_(EN|DIS)ABLE$"
+"""Tasks that switch the profiler on and off, on a stream of their own."""
 CANN = "CANN (msprof)"
-CANN_WAITS = re.compile(r"^(NOTIFY|EVENT)_?WAIT(_SQE)?$", re.IGNORECASE)
+CANN_WAITS = re.compile(r"^(NOTIFY|EVENT)[_ ]?WAIT([_ ]SQE)?$", re.IGNORECASE)
 KINETO = "PyTorch profiler (Kineto)"
 TF_TIMELINE = "TensorFlow (timeline)"
 SNAPSHOT_DEVICE = re.compile(r"^memory of device \d+$")
@@ -139,13 +146,14 @@ PRODUCERS = (
                 slices=rf"^({HCCL_TASK}|MEMCPY_ASYNC)$",
                 holding=r"^NOTIFY",
             ),
+            _sign(r"^Ascend Hardware$", r"", DERIVED, slices=PROFILING),
             _sign(r"^Ascend Hardware$", r"", DEVICE),
             _sign(HCCL, HCCL_WHOLE, DEVICE, collectives=True),
             _sign(HCCL, r"", DERIVED),
             _sign(r"^Overlap Analysis$", r"", DERIVED),
         ),
         waits=CANN_WAITS,
-        parts=re.compile(rf"^({HCCL_TASK})(_SQE)?$", re.IGNORECASE),
+        parts=re.compile(rf"^({HCCL_TASK})([_ ]SQE)?$", re.IGNORECASE),
         joined=re.compile(HCCL),
     ),
     Producer(
@@ -153,6 +161,7 @@ PRODUCERS = (
         {"process": re.compile(r"^Ascend Hardware$")},
         (
             _sign(r"^Ascend Hardware$", r"^Step Trace", DERIVED, steps=True),
+            _sign(r"^Ascend Hardware$", r"", DERIVED, slices=PROFILING),
             _sign(r"^Ascend Hardware$", r"", DEVICE),
             _sign(r"^Overlap Analysis$", r"", DERIVED),
         ),

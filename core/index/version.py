@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 19
+FORMAT = 20
 """2: strings are numbered as they are used first, and the read report counts every event once.
 3: values of counters that are numbers in quotes are samples.
 4: promoted arguments and the read report are called so.
@@ -23,6 +23,7 @@ FORMAT = 19
 together are a device.
 18: data behind packed text is a problem of its own kind; lanes of Proton and nsys2json have their roles.
 19: text that cannot be read from its middle lies in the index, packed.
+20: tasks of CANN 8 have their roles.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

@@ -86,6 +86,23 @@ def cann() -> list[Event]:
     return events
 
 
+def cann_8() -> list[Event]:
+    """Make the same as CANN 8 exports it: names with blanks, a task that switches the profiler on before the
+    host does anything, and arrows from the nodes that launch.
+    """
+    new = {"NOTIFY_WAIT": "Notify Wait", "SDMA_SQE": "SDMA", "NOTIFY_RECORD": "Write Value"}
+    events = [{**one, "name": new.get(one["name"], one["name"])} for one in cann()]
+    events += [*_threads(3, {0: "Stream 0"}), _slice("PROFILING_ENABLE", -12 * MS, 0.02, 3, 0)]
+    for at in (0, 10 * MS):
+        arrow = {"cat": "HostToDevice", "id": str(at), "name": "HostToDevice", "ts": at}
+        events += [
+            _slice("Node@launch", at, 5, 9, 1),
+            {"ph": "s", "pid": 9, "tid": 1, **arrow},
+            {"ph": "f", "bp": "e", "pid": 3, "tid": 2, **arrow},
+        ]
+    return events
+
+
 def xla_tpu() -> list[Event]:
     """Make two steps of 10 ms of a TPU: two operations of 4 ms and of 2 ms, repeated by modules and steps."""
     events = [
@@ -211,6 +228,10 @@ KNOWN = {
     ),
     "rocprof": Known(
         rocprof, ["GPU0"], {"CopyHostToDevice": 6, "gemm_kernel": 8}, 0, {"compute": 8, "copy": 6}
+    ),
+    "CANN 8": Known(
+        cann_8, ["NPU"], {"net/Conv2D-op1": 8, "hcom_allReduce__1": 10}, 2,
+        {"compute": 8, "collective_waiting": 6, "collective_unsplit": 4, "idle": 2},
     ),
     "TensorFlow": Known(
         tensorflow, ["device"], {"Conv2D": 8, "MEMCPYHtoD": 4}, 0, {"compute": 8, "copy": 4}

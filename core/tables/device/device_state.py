@@ -17,7 +17,7 @@ from ...base.arrays import EMPTY, I64, U8, U32, AnyArray, Intervals, distinct, m
 from ...base.errors import UnreadableError
 from ...base.kineto import ANNOTATIONS
 from ...index.flex import is_flex
-from ...index.format import NONE
+from ...index.format import NONE, LaneRole
 from ...index.producers import waits
 from ...index.store import Index
 from ...query.groups import concatenated
@@ -237,15 +237,31 @@ def _recorded_waits(work: Frame, collectives: Frame, window: tuple[int, int]) ->
 
 
 def _waiting_tasks(work: Frame, window: tuple[int, int]) -> Intervals:
-    """Return when tasks of a device that their producer calls waits lie on its lanes."""
+    """Return when tasks of a device that their producer calls waits lie on its lanes, and on those that show
+    the tasks of its collectives alone; while another of these moves data, nothing waits.
+    """
     names = waits(work.index)
     if not len(names):
         return EMPTY
-    device = work.first_device.device
-    scope = replace(work.scope, range=window, lanes=device.lanes, source=device.source, where=None, work=None)
-    chunks = [(chunk.starts, chunk.ends, np.isin(chunk.names, names)) for chunk in scope.chunks()]
-    starts, ends = (concatenated([one[at][one[2]] for one in chunks]) for at in (0, 1))
-    return merge(starts, ends)
+    trace, device = work.scope.trace, work.first_device.device
+    processes = {(trace.lanes[at].source, trace.lanes[at].process.number) for at in device.lanes}
+    of_tasks = [
+        lane.index
+        for lane in trace.lanes
+        if lane.role is LaneRole.DERIVED and (lane.source, lane.process.number) in processes
+    ]
+    scope = replace(work.scope, range=window, source=device.source, where=None, work=None)
+    waiting, moving = [], []
+    for lane in (*device.lanes, *of_tasks):
+        chunks = list(replace(scope, lanes=[lane]).chunks())
+        is_wait = [np.isin(chunk.names, names) for chunk in chunks]
+        waiting += [(chunk.starts[mask], chunk.ends[mask]) for chunk, mask in zip(chunks, is_wait)]
+        if lane not in device.lanes and any(mask.any() for mask in is_wait):
+            moving += [(chunk.starts[~mask], chunk.ends[~mask]) for chunk, mask in zip(chunks, is_wait)]
+    waits_of, moves_of = (
+        merge(*(concatenated([one[at] for one in parts]) for at in (0, 1))) for parts in (waiting, moving)
+    )
+    return waits_of.without(moves_of)
 
 
 def _preparing(work: Frame) -> Intervals:
