@@ -305,6 +305,10 @@ def member_of(path: str | Path) -> Member:
         axes = list(zip(("DP", "PP", "TP"), map(int, worker.groups())))
     if rank is None and not axes:
         rank, world = rank_in(parent.name)
+        if rank is None and _RANK.search(parent.parent.name):
+            # A profiler's own folder in that of a rank: rank0_ascend_pt/ASCEND_PROFILER_OUTPUT.
+            parent = parent.parent
+            rank, world = rank_in(parent.name)
     host = _HOST.search(name[: epoch.start()]) if epoch and own_rank is None else None
     stem = name
     for pattern in (_EPOCH, _DATE, _WORKER_AXES, _RANK, _WORKER, _AXIS):

@@ -28,6 +28,8 @@ TRACE_ENDINGS = (
 )
 CAPTURE_TRACES = "capture_traces"
 """The folder in which engines record the graphs that a trace beside it replays."""
+MAX_LEVELS, MAX_FOLDERS = 3, 1_000
+"""So deep below a folder, and in so many, traces are looked for: CANN writes PROF_x/device_0/timeline."""
 STDIN = "-"
 UNFINISHED = ".tmp"
 """torch.profiler writes NAME.tmp and renames it when it is complete."""
@@ -56,8 +58,8 @@ def _names_in(folder: Path, *, folders: bool = False) -> list[str]:
 
 
 def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
-    """Return the files to open: a folder stands for the traces in it, else in its folders; a pattern for the
-    files that it matches. Raises UnreadableError for an empty folder.
+    """Return the files to open: a folder stands for the traces in it, else in its folders, else in theirs; a
+    pattern for the files that it matches. Raises UnreadableError for a folder without any.
     """
     files: list[str | Path] = []
     for path in paths:
@@ -70,9 +72,7 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
             if not matching:
                 files.append(path)
             continue
-        folders = _names_in(Path(path), folders=True)  # its runs, or one folder per rank
-        runs = [name for name in folders if name != CAPTURE_TRACES]
-        inside = traces_in(Path(path)) or _traces_of(path, runs) or _traces_of(path, folders)
+        inside = traces_in(Path(path)) or _traces_below(Path(path))
         if not inside:
             writing = "".join(f"; {note}" for note in unfinished_notes([path]))
             raise UnreadableError(f"{path}: is a directory without traces{writing}")
@@ -80,8 +80,22 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
     return files
 
 
-def _traces_of(path: str | Path, folders: Sequence[str]) -> list[Path]:
-    return [trace for name in folders for trace in traces_in(Path(path) / name)]
+def _traces_below(path: Path) -> list[Path]:
+    """Return the traces in the folders of a folder, which are runs or ranks, else in the folders of these;
+    what engines captured only where there is nothing else.
+    """
+    level = [path]
+    for _ in range(MAX_LEVELS):
+        level = [above / name for above in level for name in _names_in(above, folders=True)][:MAX_FOLDERS]
+        runs = [folder for folder in level if folder.name != CAPTURE_TRACES]
+        inside = _traces_of(runs) or _traces_of(level)
+        if inside:
+            return inside
+    return []
+
+
+def _traces_of(folders: Iterable[Path]) -> list[Path]:
+    return [trace for folder in folders for trace in traces_in(folder)]
 
 
 def remote_inputs(url: str) -> list[str]:

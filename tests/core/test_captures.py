@@ -15,7 +15,7 @@ from tests.corpus import CORPUS, files, for_files, needs
 from tests.events import complete
 from tests.rank_files import rank_files
 from tracelane.core import open_trace
-from tracelane.core.base.errors import UsageError
+from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.index.cache import locate
 from tracelane.core.index.cached import IndexJob
 from tracelane.core.index.captures import Choice, captures_of, choose, members_of, parsed_ranks, ranks_text
@@ -165,6 +165,22 @@ def test_runs_are_folders_and_a_folder_per_rank_is_none(tmp_path: Path) -> None:
     for rank in (0, 1):
         write(tmp_path / "apart" / f"rank_{rank}" / "trace.json")
     assert [member.rank for member in open_trace(tmp_path / "apart").members] == [0, 1]
+
+
+def test_profilers_folders_below_those_of_ranks_are_looked_into(tmp_path: Path) -> None:
+    """A folder stands for traces up to three levels below it, where no level above has any; the folder that
+    a profiler makes in that of a rank is none of its own run.
+    """
+    for rank in (0, 1):
+        write(tmp_path / "run" / f"rank{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "trace_view.json")
+    assert [member.rank for member in open_trace(tmp_path / "run").members] == [0, 1]
+    deep = write(tmp_path / "deep" / "PROF_1" / "device_0" / "timeline" / "msprof.json")
+    assert [member.path for member in open_trace(tmp_path / "deep").members] == [deep]
+    write(tmp_path / "deeper" / "a" / "b" / "c" / "d" / "trace.json")
+    with pytest.raises(UnreadableError, match="directory without traces"):
+        open_trace(tmp_path / "deeper")
+    near = write(tmp_path / "deeper" / "a" / "trace.json")
+    assert [member.path for member in open_trace(tmp_path / "deeper").members] == [near]
 
 
 def test_files_named_one_by_one_open_together_where_none_tells_a_rank(tmp_path: Path) -> None:
