@@ -29,6 +29,7 @@ from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.frame_columns import work_of
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.host.ops import analyse_ops
+from tracelane.core.tables.overview.overview import overview
 from tracelane.core.trace import open_trace
 from tracelane.core.trace.devices import devices
 from tracelane.core.trace.step_choice import find_steps
@@ -806,6 +807,8 @@ def test_sums_and_repetitions_of_builds(
     assert known is not None and known.name == producer
     (said,) = [one.text for one in findings(Scope(trace)).findings if one.rule == "widest"]
     assert text in said
+    own = overview(Scope(trace), ())["slices"]
+    assert own and not [row.name for row in own if row.name.startswith(("Total ", "action "))]
 
 
 @pytest.mark.parametrize(

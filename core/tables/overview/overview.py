@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...base.arrays import sum_of
 from ...base.errors import UsageError
+from ...index.format import LaneKind, LaneRole
 from ...index.producers import is_of_memory
 from ..absent import absent
 from ..compile.compile_phases import phase_table, timed
@@ -56,8 +58,21 @@ def overview(scope: Scope, states: Sequence[DeviceState]) -> Groups:
     if not groups["work"] and not groups["ops"]:  # which are what most slices do
         are_of_memory = all(is_of_memory(scope.trace.indexes[source]) for source in scope.sources)
         groups["held"] = tuple(_held(scope)) if groups["memory"] and are_of_memory else ()
-        groups["slices"] = () if groups["held"] else _rows(scope, range_table(scope), "self_ns", "count")
+        groups["slices"] = (
+            () if groups["held"] else _rows(scope, range_table(_of_threads(scope)), "self_ns", "count")
+        )
     return {name: rows for name, rows in groups.items() if rows}
+
+
+def _of_threads(scope: Scope) -> Scope:
+    """Return a scope without lanes that repeat or sum up others, without the profiler's own and, where
+    threads do anything, without asynchronous spans, which may stand for waiting.
+    """
+    lanes = [lane for lane in scope.trace.lanes if scope.lanes is None or lane.index in scope.lanes]
+    own = [lane for lane in lanes if lane.role not in (LaneRole.DERIVED, LaneRole.PROFILER)]
+    threads = [lane for lane in own if lane.kind is LaneKind.THREAD and lane.slices]
+    numbers = [lane.index for lane in threads or own]
+    return replace(scope, lanes=numbers) if 0 < len(numbers) < len(lanes) else scope
 
 
 def _rows(scope: Scope, table: Table, amount: str, count: str) -> tuple[OverviewRow, ...]:
