@@ -839,6 +839,10 @@ WIDEST: dict[str, tuple[list[Event], str]] = {
         [op(10 * at, 8, f"Reduce_{at}_0", "x") for at in range(3)] + [op(40, 20, "MatMul", "x")],
         "Reduce_#_# takes most time of its own, 24 µs in 3 slices of thread 1, 54.5 % of all own time",
     ),
+    "numbers tell apart all that there is": (
+        [op(10 * at, 9 if at == 2 else 2, f"Line {50 + at % 3}", "x") for at in range(9)],
+        "Line 52 takes most time of its own, 13 µs in 3 slices of thread 1, 52.0 % of all own time",
+    ),
     "numbers within words stay": (
         [op(0, 8, "Conv2D", "x"), op(10, 8, "Conv3D", "x"), op(20, 9, "conv_1x1", "x")],
         "conv_1x1 takes most time of its own, 9 µs in 1 slice of thread 1, 36.0 % of all own time",
