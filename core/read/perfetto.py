@@ -32,7 +32,7 @@ from .perfetto_values import (
     signed_number,
     utf8_text,
 )
-from .problem import Problem
+from .problem import NOT_READ, Problem
 
 BLOCK = 1 << 20
 """Bytes of the file that are read at a time."""
@@ -55,9 +55,13 @@ KINDS = {
     9: "process_stats",
     37: "profile_packet",
     38: "battery",
+    39: "android_log",
+    47: "packages_list",
     52: "gpu_counter_event",
     53: "gpu_render_stage_event",
     66: "perf_sample",
+    69: "service_event",
+    76: "frame_timeline_event",
 }
 """The names of the packets that are met most of those that are not read."""
 OVERLAPPING = "slices that overlap others of the thread"
@@ -148,6 +152,11 @@ def _packet_size(data: bytes, at: int) -> tuple[int, int] | None:
     return (begin, begin + size) if size <= MAX_PACKET_LENGTH else (-1, at)
 
 
+def _count(counts: Counter[str], what: str) -> None:
+    known = what in counts or len(counts) < MAX_REASONS
+    counts[what if known else "packets for other reasons"] += 1
+
+
 class PacketEvents:
     """Turns packets into events of JSON, in the order of the file."""
 
@@ -157,17 +166,24 @@ class PacketEvents:
         self._clocks = TraceClocks()
         self._flows: OrderedDict[int, None] = OrderedDict()
         self._passed: Counter[str] = Counter()
+        self._not_read: Counter[str] = Counter()
         self.budget = Budget()
 
     def pass_over(self, what: str) -> None:
-        known = what in self._passed or len(self._passed) < MAX_REASONS
-        self._passed[what if known else "packets for other reasons"] += 1
+        _count(self._passed, what)
 
     def problems(self) -> list[Problem]:
-        if not self._passed:
-            return []
-        parts = (f"{count:,} × {what}" if count > 1 else what for what, count in self._passed.most_common(6))
-        return [Problem("packets passed over", self._passed.total(), None, "; ".join(parts))]
+        """Return what was passed over as it is damaged, and as it is of kinds that are not read."""
+        return [
+            Problem(
+                kind,
+                counts.total(),
+                None,
+                "; ".join(f"{n:,} × {what}" if n > 1 else what for what, n in counts.most_common(6)),
+            )
+            for kind, counts in (("packets passed over", self._passed), (NOT_READ, self._not_read))
+            if counts
+        ]
 
     def of(self, packet: bytes) -> Iterator[bytes]:
         """Yield the events of a packet; where it cannot be read on, that is counted."""
@@ -249,7 +265,7 @@ class PacketEvents:
                     return ()
                 return self._event(message, sequence, at)
             case _ if tag not in CONTROL:
-                self.pass_over(KINDS.get(tag, f"packet of field {tag}"))
+                _count(self._not_read, KINDS.get(tag, f"packet of field {tag}"))
         return ()
 
     def _unpacked(self, message: bytes) -> Iterator[bytes]:

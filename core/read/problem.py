@@ -28,6 +28,8 @@ SOUND, CUT_SHORT, CORRUPT = range(3)
 """What is known of the text of packed data: nothing against it; its end is missing, and with that its
 checksum; some of it is wrong.
 """
+NOT_READ = "kinds not read"
+"""The problem of sound packets of kinds that are not read."""
 NO_EVENTS = "no events"
 """The problem of sound JSON without an array of events."""
 

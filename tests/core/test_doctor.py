@@ -285,9 +285,9 @@ CASES_OF_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 FROM_THE_READER = {
     *("event-sum", "missing-durations", "mismatched-ends", "oversized", "cycle-stamps"),
-    "graphs-without-owners",
+    *("graphs-without-owners", "not-read"),
 }
-"""Rules about counts that only the reader can give, job traces of FLEX, captures: other tests give them."""
+"""Rules about what only the reader counts, jobs of FLEX, captures, packets: other tests give them."""
 
 
 def rules_in(tables: Tables) -> dict[str, dict[str, Any]]:

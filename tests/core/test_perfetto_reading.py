@@ -52,6 +52,8 @@ from tracelane.core.read.inflate import PlainReader
 from tracelane.core.read.perfetto import perfetto_reader
 from tracelane.core.read.perfetto_values import source_place
 from tracelane.core.read.source import open_source
+from tracelane.core.tables.doctor.doctor import analyse_doctor
+from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 
@@ -302,6 +304,18 @@ def test_packets_become_events(name: str, tmp_path: Path) -> None:
     ]
     assert got == [(*row, None)[:6] for row in expected]
     assert problem in words and bool(problem) == bool(words)
+
+
+def test_kinds_that_are_not_read_are_no_damage(tmp_path: Path) -> None:
+    """Packets of other kinds are a note; where there is nothing else the headline names them."""
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(b"".join([MAIN, packet(bytes_field(1, b"ftrace")), event(1, INSTANT, name="a")]))
+    doctor = analyse_doctor(Scope(open_trace(path, index_dir=tmp_path)))["doctor"]
+    assert (doctor.texts("rule"), doctor.texts("severity")) == (["not-read"], ["note"])
+    assert doctor.texts("text") == ["1 packet of kinds that are not read"]
+    path.write_bytes(b"".join([MAIN, packet(bytes_field(1, b"ftrace"))]))
+    (said,) = findings(Scope(open_trace(path, index_dir=tmp_path))).findings
+    assert said.text == "all that the file holds is of kinds that are not read: ftrace_events"
 
 
 NOT_COMPARED = {

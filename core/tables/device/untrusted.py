@@ -38,7 +38,7 @@ from ...query.groups import dense
 from ...query.lookup import category_mask, lanes_of, processes_of, started_by
 from ...query.lost import StartingCalls, starting_calls, untimed_work
 from ...query.views import Lane
-from ...read.problem import NO_EVENTS, OTHER_DATA, OTHER_TEXT, UNVERIFIED
+from ...read.problem import NO_EVENTS, NOT_READ, OTHER_DATA, OTHER_TEXT, UNVERIFIED
 from ...trace.devices import Device, devices
 from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER
@@ -152,7 +152,7 @@ CAPTURE_END = "Record Window End"
 OTHER_PROBLEMS = frozenset(
     {
         *("unreadable", "repaired", "oversized", "clamped time", "broken envelope"),
-        *(NO_EVENTS, OTHER_DATA, OTHER_TEXT, UNVERIFIED),
+        *(NO_EVENTS, NOT_READ, OTHER_DATA, OTHER_TEXT, UNVERIFIED),
     }
 )
 """Problems of a file that is not cut off for them."""

@@ -15,7 +15,7 @@ from ...index.store import Index
 from ...index.ts_unit import looks_like_ns
 from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
-from ...read.problem import DAMAGED, OTHER_DATA, OTHER_TEXT, UNVERIFIED
+from ...read.problem import DAMAGED, NOT_READ, OTHER_DATA, OTHER_TEXT, UNVERIFIED
 from ...trace.devices import devices, lane_categories
 from ..device.untrusted import MANY_OPEN, TROUBLES, capture_ends, damage, holds_events
 from ..rule_threshold import OWN, Limits
@@ -109,6 +109,19 @@ def no_events(recording: Recording, limits: Limits) -> Diagnosis | None:
 def other_text(recording: Recording, limits: Limits) -> Diagnosis | None:
     evidence = tuple(one for kind in (OTHER_TEXT, OTHER_DATA) for one in _problems(recording, kind))
     return Diagnosis(len(evidence), "there is text that is no event", evidence)
+
+
+@DoctorRule(
+    "not-read",
+    "note",
+    "a file of packets holds kinds that are not read (ftrace_events, say)",
+    "Perfetto, TracePacket",
+    distorts="nothing of what is read: scheduling, logs and samples of the system are not shown",
+)
+def not_read(recording: Recording, limits: Limits) -> Diagnosis | None:
+    evidence = tuple(_problems(recording, NOT_READ))
+    count = sum(problem["count"] for problem in recording.index.problems if problem["kind"] == NOT_READ)
+    return Diagnosis(count, f"{count_of(count, 'packet')} of kinds that are not read", evidence)
 
 
 @DoctorRule(

@@ -17,6 +17,7 @@ from ...index.producers import Producer, is_of_memory, producer_of
 from ...index.store import Index
 from ...query.groups import Groups, dense
 from ...query.lookup import op_names
+from ...read.problem import NOT_READ
 from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
 from ..host.host_columns import LOADER, LONG_NAME, READ_OPS
@@ -472,7 +473,10 @@ def without_events(facts: SourceFacts, _limits: Limits) -> Outcome:
     if holds_events(facts.index):
         return None
     text = "nothing in the file has a time"
-    return Observation(text, (), short=text)
+    others = [problem["message"] for problem in facts.index.problems if problem["kind"] == NOT_READ]
+    if others:
+        text = f"all that the file holds is of kinds that are not read: {'; '.join(others)}"
+    return Observation(text, (), short="The file holds no events that are read" if others else text)
 
 
 def _working(facts: SourceFacts) -> Bools:
