@@ -296,7 +296,17 @@ PRODUCERS = (
         waits=re.compile(r"^Parallel Evaluator evaluation$|^Waiting |^acquiring "),
     ),
     Producer("Node.js", {"category": re.compile(r"^node($|[,.])")}),
-    Producer("viztracer", {"beside": re.compile(r"^viztracer_metadata: ")}),
+    Producer(
+        "Node.js", {"category": re.compile(r"^v8($|[,.])"), "lane": re.compile(r"^JavaScriptMainThread$")}
+    ),
+    Producer(
+        "viztracer",
+        {"beside": re.compile(r"^viztracer_metadata: ")},
+        waits=re.compile(
+            r"^(time\.sleep|select\.\w+(\.\w+)?|(_thread|_multiprocessing)\.\w+\.(acquire|__enter__)"
+            r"|posix\.(waitpid|wait4|poll)|_queue\.SimpleQueue\.get)$"
+        ),
+    ),
     Producer(
         "Chrome",
         {"category": re.compile(r"devtools\.timeline|^(blink|toplevel|renderer_host)\b|^cc,")},

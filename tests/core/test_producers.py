@@ -313,6 +313,13 @@ def node_js() -> list[Event]:
     return [*({**one, "ts": 900 * at, "pid": 7, "tid": 1} for at, one in enumerate(awaited)), collected]
 
 
+def node_js_of_v8() -> list[Event]:
+    """The same where only V8's categories were on, one of which Chrome's tools have, too."""
+    collected = {**_slice("MajorGC", 10, 5, 7, 1), "cat": "devtools.timeline,v8"}
+    compiled = {**_slice("V8.DeserializeContext", 20, 5, 7, 1), "cat": "v8"}
+    return [*_processes({7: "/usr/bin/node"}), *_threads(7, {1: "JavaScriptMainThread"}), collected, compiled]
+
+
 def xla_host() -> list[Event]:
     """Three steps of a JAX program on a CPU, the first of which compiles."""
     steps = [
@@ -337,6 +344,7 @@ def hip_as_cuda() -> list[Event]:
         (nsys_ai, "nsys-ai (Nsight Systems)"),
         (onnx_runtime, "ONNX Runtime"),
         (node_js, "Node.js"),
+        (node_js_of_v8, "Node.js"),
         (xla_host, "XLA (host)"),
     ],
 )
@@ -809,6 +817,17 @@ def test_sums_and_repetitions_of_builds(
     assert text in said
     own = overview(Scope(trace), ())["slices"]
     assert own and not [row.name for row in own if row.name.startswith(("Total ", "action "))]
+
+
+def test_calls_that_wait_in_python_are_waits(tmp_path: Path) -> None:
+    """Where a program of Python's waits most of its time, what it does besides is told, too."""
+    names = {"select.epoll.poll": 60, "run (/app/a.py:1)": 30, "_thread.lock.acquire": 10}
+    events = [_slice(name, 100 * MS * at, ms * MS, 1, 1) for at, (name, ms) in enumerate(names.items())]
+    path = tmp_path / "t.json"
+    file_text = {"traceEvents": events, "viztracer_metadata": {"version": "1.1.1"}}
+    path.write_text(json.dumps(file_text), encoding="utf-8")
+    (said,) = findings(Scope(open_trace(path, index_dir=tmp_path))).findings
+    assert said.text.endswith("60.0 % of all own time; waits aside run (/app/a.py:1) with 30 ms, 30.0 %")
 
 
 @pytest.mark.parametrize(
