@@ -54,13 +54,14 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
         f"For {about_ns(claim.length)} in {count_of(len(claim), 'gap')} {facts.device_title} sat idle "
         "because the next work was launched too late"
     )
-    worst = work.plus(wait=(claim.ends - claim.starts)[ended], until=claim.ends[ended])
-    worst = worst[work.launch >= 0].top("wait")
-    launch, until, wait = (int(column[0]) for column in (worst.launch, worst.until, worst.wait))
+    longest = work.plus(wait=(claim.ends - claim.starts)[ended], until=claim.ends[ended]).top("wait")
+    launch, until, wait = (int(column[0]) for column in (longest.launch, longest.until, longest.wait))
     doing = facts.doing_in(until - wait, until, launch)
     text += f"; at the longest the host is in {doing}" if doing else ""
-    label = f"the launch that ended the longest gap ({format_ns(wait)}): {facts.name(launch)}"
-    evidence = (*facts.longest_windows("longest wait", claim), facts.slice(label, launch))
+    evidence = facts.longest_windows("longest wait", claim)
+    if launch >= 0:  # who launched the work after the longest gap may not be known
+        label = f"the launch that ended the longest gap ({format_ns(wait)}): {facts.name(launch)}"
+        evidence = (*evidence, facts.slice(label, launch))
     short = short_wait(facts.device_title, about_ns(claim.length), doing)
     return Observation(text, evidence, claim, work=distinct(work.position), short=short)
 
