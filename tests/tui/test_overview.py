@@ -22,8 +22,8 @@ from tracelane.core.tables.overview.rows import stored_overview
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.device_shares import device_facts
 from tracelane.tui.panels.overview import DetailsPane, fact_columns, strip_cells
-from tracelane.tui.steps import StepMark, deviation_levels
-from tracelane.tui.text.overview import FactBlock, FactRow
+from tracelane.tui.steps import StepMark, deviation_levels, step_marks
+from tracelane.tui.text.overview import FactBlock, FactRow, fact_blocks
 
 SIZE = (120, 40)
 MAX_BLANK = 4
@@ -79,6 +79,22 @@ def test_ranks_by_lateness(tmp_path: Path) -> None:
     assert last.amount == first.waited_ns > 0 and first.amount == 0
     assert last.evidence is not None and last.amount % (last.evidence.end - last.evidence.start) == 0
     assert last.text == f"last in {last.calls} of 20" and first.text == "never last"
+
+
+def test_steps_of_a_host_that_runs_ahead(tmp_path: Path) -> None:
+    """Where a host enqueues steps long before they are done, a step takes what its device needs."""
+    events = []
+    for n in range(4):
+        events += [step(n, 100 * n, 90), *launched(100 * n + 5, 5, 1000 * n + 20, 1000)]
+    trace = trace_of(events, tmp_path)
+    scope = counted(trace)
+    groups = overview(scope, device_facts(scope).states.of_devices)
+    (row,) = groups["steps"]
+    assert (row.amount, row.calls) == (1_000_000, 4)
+    blocks = list(fact_blocks(trace, groups, step_marks(trace, trace.clocks), None))
+    (block,) = [one for one in blocks if "steps" in one.title]
+    assert block.title == "4 steps, each enqueued in 90 µs (median), of 1 ms on the device"
+    assert [bool(one.steps) for one in block.rows] == [True]
 
 
 def test_it_is_stored(trace: Trace) -> None:

@@ -97,7 +97,8 @@ def fact_blocks(
     if "ranks" in groups:
         yield FactBlock(TITLES["ranks"], tuple(_rank_rows(groups["ranks"])))
     if steps:
-        yield FactBlock(_steps_title(steps), tuple(_step_rows(steps)))
+        ahead = groups.get("steps", ())
+        yield FactBlock(_steps_title(steps, ahead), tuple(_step_rows(steps, is_ahead=bool(ahead))))
     if findings is not None and len(findings.losses) > 1:
         yield FactBlock("Also costs time", tuple(_finding_rows(findings)))
     for name in ("compile", "memory"):
@@ -142,15 +143,23 @@ def _rank_rows(rows: Sequence[OverviewRow]) -> Iterator[FactRow]:
         yield FactRow(row.name, about_ns(ns), "", note, ns / longest, waited, key, row.evidence)
 
 
-def _steps_title(steps: Sequence[StepMark]) -> str:
+def _steps_title(steps: Sequence[StepMark], ahead: Sequence[OverviewRow]) -> str:
     text = count_of(len(steps), "step")
-    return f"{text}, in the median {about_ns(usual_length(steps))}" if len(steps) > 1 else text
+    if len(steps) == 1:
+        return text
+    if ahead:
+        enqueued, needed = about_ns(usual_length(steps)), about_ns(ahead[0].amount)
+        return f"{text}, each enqueued in {enqueued} (median), of {needed} on the device"
+    return f"{text}, in the median {about_ns(usual_length(steps))}"
 
 
-def _step_rows(steps: Sequence[StepMark]) -> Iterator[FactRow]:
+def _step_rows(steps: Sequence[StepMark], *, is_ahead: bool) -> Iterator[FactRow]:
+    """Yield a strip of the steps, and those that stand out; where a host runs ahead marks tell none."""
     usual = usual_length(steps)
     if len(steps) > 1:
         yield FactRow("", steps=tuple(steps))
+        if is_ahead:
+            return
     longest_first = sorted(steps, key=lambda step: step.start - step.end)
     outliers = [step for step in longest_first if step.end - step.start > OUTLIER * usual]
     for step in outliers[:MAX_ROWS] or longest_first[:1]:
@@ -202,7 +211,7 @@ def overview_text(scope: Scope, spent: StateShares | None, groups: Groups, findi
     for block in sorted(blocks, key=lambda one: not one.at_left):
         rows = [row for row in block.rows[:MAX_ROWS] if not row.steps]
         heading = f"{block.title}, most time first" if block.title == TITLES["work"] else block.title
-        lines += [f"{heading}:", *map(_line, rows)]
+        lines += [f"{heading}:" if rows else heading, *map(_line, rows)]
     return "\n".join(safe(line) for line in lines)
 
 

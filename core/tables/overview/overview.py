@@ -11,6 +11,7 @@ from ...base.arrays import sum_of
 from ...base.errors import UsageError
 from ...index.format import LaneKind, LaneRole
 from ...index.producers import is_of_memory
+from ...trace.step_choice import find_steps
 from ..absent import absent
 from ..compile.compile_phases import phase_table, timed
 from ..device.device_state import looked_at
@@ -20,11 +21,13 @@ from ..device.memory import memory
 from ..device.memory_stacks import holders_of
 from ..device.states import CAUSES, IDLE, UNKNOWN, DeviceState
 from ..findings.finding import Evidence
+from ..frame.metrics import percentile
 from ..frame.scope import Scope
 from ..frame.table import Table
 from ..host.ops import ops
 from ..host.range_table import range_table
 from ..ranks.ranks import Ranks, ranks
+from ..steps.step_length import step_lengths
 from .rows import Groups, OverviewRow, store_overview, stored_overview
 
 MAX_ROWS = 32
@@ -51,6 +54,7 @@ def overview(scope: Scope, states: Sequence[DeviceState]) -> Groups:
         "work": () if "devices" in lacks else _work(scope),
         "idle": tuple(_idle(scope, states)),
         "ranks": () if "ranks" in lacks else tuple(_ranks(scope)),
+        "steps": tuple(_steps(scope)),
         "compile": () if "compile" in lacks else tuple(_compile(scope)),
         "memory": () if "memory" in lacks else tuple(_memory(scope)),
         "ops": _rows(scope, ops(scope), "self_cpu_ns", "calls"),
@@ -169,6 +173,17 @@ def _lateness(scope: Scope, result: Ranks, source: int) -> Evidence | None:
     at = int(own[0])
     label = f"rank {result.number(source)} is last"
     return Evidence(label, int(skew.first_start[at]), int(skew.last_start[at]))
+
+
+def _steps(scope: Scope) -> Iterator[OverviewRow]:
+    """Yield how long the median step takes its device where a host runs ahead of it: its own marks are what
+    it needs to enqueue one.
+    """
+    steps = [find_steps(scope.trace, source, scope.clocks, scope.steps or None) for source in scope.sources]
+    each = [step_lengths(scope, one) for one in steps if one is not None]
+    if any(one.ahead.any() for one in each):
+        length = np.concatenate([one.length for one in each])
+        yield OverviewRow("ahead", percentile(length, 50), calls=len(length))
 
 
 def _compile(scope: Scope) -> Iterator[OverviewRow]:

@@ -32,9 +32,10 @@ class OverviewRow(NamedTuple):
 
 
 Groups: TypeAlias = Mapping[str, tuple[OverviewRow, ...]]
-GROUPS = ("work", "idle", "ranks", "compile", "memory", "held", "ops", "slices")
-"""The groups of rows: device work by name, why devices are idle, ranks by lateness, phases of torch.compile,
-allocators, what holds memory at their peaks, operators and all slices of hosts by their own time.
+GROUPS = ("work", "idle", "ranks", "steps", "compile", "memory", "held", "ops", "slices")
+"""The groups of rows: device work by name, why devices are idle, ranks by lateness, what a step takes where a
+host runs ahead, phases of torch.compile, allocators, what holds memory at their peaks, operators and all
+slices of hosts by their own time.
 """
 
 
