@@ -633,6 +633,7 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
         ("step-gap", _pauses(500, 200, *[90] * 8)),  # two, of which the shorter is none
         ("step-gap", _gaps_in(1800, 250, 250, *[10] * 6)),  # in three steps of nine: not for its step alone
         ("step-gap", _pauses(500, *[10] * 6)),  # too few gaps to tell which is usual
+        ("clock-drop", [kernel(150 * n, 100 if n < 10 else 130, "Conv2D") for n in range(20)]),  # of any size
         ("launch-gaps", _gap(100, 400)),  # launched in time: the device's own gap
         ("uneven-kernel", _runs(21, 2)),  # too few runs to tell
         ("uneven-kernel", [kernel(50 * n, 10 + 11 * (n == 0), "ncclDevKernel_x") for n in range(8)]),
