@@ -13,7 +13,7 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.cached_per_object import cached_per_object
 from ..base.numbers import whole_number
-from ..base.vendors import VENDORS, vendor_of_device
+from ..base.vendors import DEVICE_WORDS, VENDORS, vendor_of_device
 from ..index.flex import is_flex
 from ..index.format import LaneRole, RowKind
 from ..index.producers import producer_of
@@ -23,6 +23,8 @@ from ..query.views import Process, plain
 from .lanes import TraceLanes
 
 XLA = re.compile(r"^\s*/device:(\w+):")
+PATH = re.compile(rf"/(?:device:)?({DEVICE_WORDS}):(\d+)/", re.IGNORECASE)
+"""A device in a path, as TensorFlow calls its streams: "/device:GPU:0/stream:all Compute"."""
 ALLOCATION_NAMES = ("Memset (Device)", "Memory (Allocation)")
 """What AIU profilers call an allocation of the device's memory."""
 
@@ -76,6 +78,9 @@ def _device(index: Index, process: Process, lanes: tuple[int, ...]) -> Device:
     if match := labelled or named:
         label = (process.labels if labelled else XLA.sub(r"\1 ", process.name)).strip()
         word, number = match[1].upper(), whole_number(match[2]) if match[2] else None
+    elif match := PATH.search(process.name):
+        word, number = match[1].upper(), whole_number(match[2])
+        label = f"{word} {number}"
     elif is_flex(index):
         label, word, number = f"AIU {plain(process.pid)}", "AIU", flex_rank(process.pid)
     elif not process.name and any(map(str.isalpha, plain(process.pid))):

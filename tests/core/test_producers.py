@@ -235,7 +235,7 @@ KNOWN = {
         {"compute": 8, "collective_waiting": 6, "collective_unsplit": 4, "idle": 2},
     ),
     "TensorFlow": Known(
-        tensorflow, ["device"], {"Conv2D": 8, "MEMCPYHtoD": 4}, 0, {"compute": 8, "copy": 4}
+        tensorflow, ["GPU 0"], {"Conv2D": 8, "MEMCPYHtoD": 4}, 0, {"compute": 8, "copy": 4}
     ),
     "Proton": Known(proton, ["device"], {"matmul_kernel": 8}, 0, {"compute": 8}),
     "nsys2json": Known(nsys2json, ["Device 0"], {"ampere_sgemm": 8}, 2, {"compute": 8}),
