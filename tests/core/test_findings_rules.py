@@ -905,6 +905,26 @@ def test_what_the_host_does_is_no_other_threads_sleep(name: str, tmp_path: Path)
     assert idle.text.endswith("at the longest the host is in preprocess")
 
 
+@pytest.mark.parametrize(
+    ("name", "copied", "is_unrecorded"),
+    [
+        ("hipMemcpyWithStream", 10, True),
+        ("hipMemcpyWithStream", 900, False),  # a large copy, which the host prepares
+        ("cudaDeviceSynchronize", 900, True),
+        ("preprocess", 10, False),
+    ],
+)
+def test_waits_for_an_idle_device_tell_of_work_that_is_missing(
+    name: str, copied: float, is_unrecorded: bool, tmp_path: Path
+) -> None:
+    """A host that waits for a device that does nothing waits for what was launched before the recording."""
+    work = [kernel(3010 + copied + 20 * at, 9) for at in range(40)]
+    waits = [call(5, 3005 + copied, name, correlation=7), kernel(3005, copied, "Memcpy", correlation=7)]
+    report = findings(Scope(trace_of([op(0, 2), kernel(3, 1), *waits, *work], tmp_path)))
+    (idle,) = [one for one in report.findings if one.rule == "device-idle"]
+    assert idle.text.endswith(", which waits for work that is not in the trace") == is_unrecorded
+
+
 def test_many_gaps_tell_more_than_the_longest(tmp_path: Path) -> None:
     """Of gaps that are about as long it is said what the host does in most of their time."""
     events = launched(0, 1, 5, 10)

@@ -278,7 +278,7 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     if profiling:
         text += f"; {about_ns(profiling)} of the idle time is the profiler's own and not counted"
     idle, doing = facts.idle, facts.doing_at_longest(facts.idle)
-    text += f"; at the longest the host is in {doing}" if doing else ""
+    text += f"; at the longest the host is in {doing}{facts.waited_for(doing, idle)}" if doing else ""
     short = f"{about_ns(idle.length)} of {about_ns(facts.span_ns)} idle"
     short += f", the host in {brief(doing, 22)}" if doing else ""
     return Observation(

@@ -60,6 +60,10 @@ the one of 11 ms.
 """
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
+UNRECORDED_NS, COPY_TIMES = 1_000_000, 10
+"""From so many ns on a wait for a device that does nothing tells of work that was not recorded; where it is a
+copy's, from so many times the copy's own time on.
+"""
 MAX_READ = 4096
 """Calls whose inputs are read from the file's text: a sixth of a second."""
 MIN_TRUSTED = 0.1
@@ -537,6 +541,21 @@ class SourceFacts:
         if self.steps is None:
             return np.full(len(positions), -1, np.int64)
         return steps_of_work(self.scope, self.steps, positions).steps
+
+    def waited_for(self, doing: str, gaps: Intervals) -> str:
+        """Return what is to be added to what the host does in the longest of some gaps where that is a wait
+        for a device that does nothing: on an idle device waits end at once, so that it does what nobody
+        recorded. Copies that block take longer than their work, by what the host has to copy before.
+        """
+        if not len(gaps) or not WAITS.search(doing):
+            return ""
+        longest = int(np.argmax(gaps.ends - gaps.starts))
+        gap = Intervals(gaps.starts[longest : longest + 1], gaps.ends[longest : longest + 1])
+        _, work = self.work_after(gap)
+        is_copy = BLOCKING_COPIES.search(doing) and len(work) and COPY_TIMES * int(work.dur[0]) > gap.length
+        return (
+            "" if is_copy or gap.length < UNRECORDED_NS else ", which waits for work that is not in the trace"
+        )
 
     @property
     def device_title(self) -> str:

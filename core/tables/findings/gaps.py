@@ -155,7 +155,7 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     worst = int(long[np.argmax(length[long])])
     doing = facts.doing_in(int(gaps.starts[worst]), int(gaps.ends[worst]), int(next_work.launch[worst]))
     text = _gap_text(facts, length, long) if of_steps is None else of_steps.text(facts, long)
-    text += f"; meanwhile the host is in {doing}" if doing else ""
+    text += f"; meanwhile the host is in {doing}{facts.waited_for(doing, claim)}" if doing else ""
     evidence = facts.longest_windows("the gap", claim)
     if of_steps is not None:
         at = int(of_steps.at[worst])
