@@ -10,6 +10,7 @@ import numpy as np
 from ...base.arrays import I64
 from ...base.kineto import ANNOTATIONS, GROUPS, OPS, RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
+from ...index.flex import is_flex
 from ...index.format import NONE
 from ...trace.cycle_stamps import flex_stamps
 from ..device.untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
@@ -34,6 +35,8 @@ BY_CLOCKS = "delays, idle times, and which step device work belongs to: the devi
 BEGIN = ("kernel begins", "kernels begin")
 WAIT = re.compile(r"(?i)(^|[_\W])(wait|notify|event)([_\W]|$)|stream_?wait")
 """Names of work that waits for a peer or an event, or tells of one."""
+DMA = re.compile(r"\bDma[IO]\b")
+"""In names of FLEX: what is moved to a device or from it, piece by piece."""
 BLANK = re.compile(r"\A\s*(unknown)?\s*\Z")
 PERIODS: Mapping[Trouble, str] = {
     "lost": "work missing",
@@ -152,6 +155,8 @@ def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
 def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     pairs: list[tuple[int, int]] = []
     for kernels in recording.kernels.by("stream") if not recording.may_overlap else ():
+        if is_flex(recording.index):  # pieces of one transfer are sent beside each other
+            kernels = kernels[np.array([not DMA.search(text) for text in kernels.name.tolist()], np.bool_)]
         pairs += _overlaps(kernels, kernels, limits["least_ns"])
     text = f"{count_of(len(pairs), *BEGIN)} before the previous one on the stream has ended"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), "error" if recording.is_aiu else None)

@@ -358,14 +358,15 @@ def _busy_device(
         "memory": times["copy"],
     }
     kind = max(LIMITS, key=of_kind.__getitem__)
+    is_preparing = times["prepare"] > of_kind[kind]
     device = _device_is(facts)
     if len(facts.states) > 1:
         device = f"{busiest.device.title}, the busiest of {len(facts.states)} devices, is"
     text = (
         f"{device} busy in {format_share(part)} of {about_ns(facts.span_ns)}, mostly with "
-        f"{WORDS.get(kind, kind)}"
+        f"{'the preparation of work' if is_preparing else WORDS.get(kind, kind)}"
     )
-    text += f": {limited_by[kind]}" if kind in limited_by else ""
+    text += f": {limited_by[kind]}" if kind in limited_by and not is_preparing else ""
     most = limiting_work(facts, facts.work[facts.work.device_row == row], kind)
     longest = () if most is None else (most.longest,)
     text += "" if most is None else most.text
