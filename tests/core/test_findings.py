@@ -126,12 +126,22 @@ def test_order(tmp_path: Path) -> None:
     effects = {one.rule: [other for other in losses if other.caused_by == one.rule] for one in losses}
     roots = [one for one in losses if not one.caused_by]
     costs = [one.claimed_ns + sum(other.claimed_ns for other in effects[one.rule]) for one in roots]
-    assert roots[0].rule == "device-clock" and len(losses) > 5
-    assert costs[1:] == sorted(costs[1:], reverse=True)
+    assert len(losses) > 5
+    assert costs == sorted(costs, reverse=True)
     assert {id(one) for one in losses} == {id(one) for root in roots for one in (root, *effects[root.rule])}
     order = {"loss": 0, "headline": 1, "note": 2}
     kinds = [order[finding.kind] for finding in report.findings]
     assert kinds == sorted(kinds) and {0, 2} <= set(kinds)
+
+
+@pytest.mark.parametrize(("early", "is_first"), [(20, True), (1, False)])
+def test_a_clock_that_is_hardly_wrong_is_not_first(early: float, is_first: bool, tmp_path: Path) -> None:
+    """A device's clock is told first where what it makes wrong, with each launch, is 5 % of the time."""
+    events = [step(0, 0, 1000), *launched(100, 5, 100 - early, 10)]
+    for n in range(1, 9):
+        events += launched(100 + 100 * n, 5, 110 + 100 * n, 10)
+    losses = findings(Scope(trace_of(events, tmp_path))).losses
+    assert (losses[0].rule == "device-clock") == is_first and len(losses) > 1
 
 
 def test_range(tmp_path: Path) -> None:

@@ -44,7 +44,17 @@ def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
         for one in clocks
     )
     evidence = tuple(one for clock in clocks for one in _evidence(facts, clock))
-    return Observation(text, evidence, short=f"The clock of {clocks[0].device.label} cannot be right")
+    short = f"The clock of {clocks[0].device.label} cannot be right"
+    return Observation(text, evidence, short=short, of_launches=max(_wrong(facts, one) for one in clocks))
+
+
+def _wrong(facts: SourceFacts, one: DeviceClock) -> float:
+    """Return how much of the time looked at is wrong by a clock: each delay after a launch by as much as work
+    begins before one; all of it where that says nothing.
+    """
+    if one.apart_ns or one.proposed_ns is None or one.early == one.stampless:
+        return 1.0
+    return min(1.0, share(one.lead_ns * one.pairs, facts.span_ns))
 
 
 def _evidence(facts: SourceFacts, one: DeviceClock) -> tuple[Evidence, ...]:

@@ -54,7 +54,7 @@ class Observation:
     work: U32 | None = field(default=None, repr=False)  # positions of device work, ascending
     helps: str = ""  # what helps, where that is not what mostly does
     short: str = ""  # the same in at most SHORT_CELLS: the culprit, and what it costs
-    of_launches: float = 0.0  # the share of the calls that start work whose work is missing, fills aside
+    of_launches: float = 0.0  # the share of launches without work, or of time that a clock makes wrong
 
     @property
     def claimed_ns(self) -> int:
@@ -102,7 +102,10 @@ class Finding:
     parts: int = 1  # in how many of them the rule holds
     caused_by: str = ""  # the rule of the finding that explains it
     caused_ns: int = 0
-    of_launches: float = 0.0  # of the calls that start work, but fills: whose work is missing; not stored
+    of_launches: float = field(default=0.0, compare=False)
+    """Of the calls that start work, but fills: whose work is missing. Of the time: that a clock makes wrong.
+    Not stored.
+    """
 
     @property
     def as_leading(self) -> Leading:

@@ -194,10 +194,7 @@ def listed_by_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def is_about_trust(finding: Finding) -> bool:
     """Tell whether a finding is about so much that the trace lacks that it stands before all others."""
-    is_timeless = finding.rule == "device-clock"  # it is about all work of a device
-    return RULES[finding.rule].first and (
-        is_timeless or max(finding.share, finding.of_launches) >= TRUST_SHARE
-    )
+    return RULES[finding.rule].first and max(finding.share, finding.of_launches) >= TRUST_SHARE
 
 
 def together(alike: Sequence[Finding]) -> Finding:
