@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, Bools
 from ..read.batch import TABLES, Batch, IdKind, StringTable, Table, string_table
 from .column_files import ColumnWriter, smallest_unsigned
 from .format import NONE
@@ -155,6 +155,20 @@ class NumberedBatches:
         if numbers is None:
             self._track_counts[table] = counts
         return counts
+
+    def tracks_holding(self, chosen: Bools) -> Bools:
+        """Tell of each track whether it holds a slice or an instant of a category for which `chosen`, by the
+        categories' numbers, is true.
+        """
+        holding = np.zeros(len(self.tracks) + 1, np.bool_)
+        if not chosen.any():
+            return holding[:-1]
+        of_strings = [chosen[self._category_of.take(numbers, mode="clip")] for numbers in self.strings.maps]
+        for batch in self.batches:
+            if "timed" in batch.tables:
+                some = np.flatnonzero(of_strings[batch.table][batch.tables["timed"]["category"]])
+                holding[self._track_maps[batch.table][batch.tables["timed"]["track"][some]]] = True
+        return holding[:-1]
 
     def lengths(self, table: str) -> list[int]:
         if table not in self._lengths:

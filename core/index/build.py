@@ -34,6 +34,7 @@ from .lane_writer import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
 from .pyramid import Drawing
 from .roles import lane_roles
+from .shared_pids import told_apart
 from .store import Index, checksum_of, table_file
 from .version import FORMAT_VERSION, MANIFEST
 from .workers import BuildJob, Worker, Workers
@@ -96,7 +97,7 @@ class _Build:
         names = Names.of(
             (batch.metadata for batch in batches.batches), {batches.tracks[track] for track in filled}
         )
-        processes = in_display_order(self._lanes(filled, names), names)
+        processes = told_apart(in_display_order(self._lanes(filled, names), names), batches)
         process_table, lanes = self._numbered(processes)
         slot_of = self.scratch.array(batches.events, "u4")
         tables, flow_counts = self._write_lanes(lanes, slot_of)

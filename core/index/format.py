@@ -93,7 +93,7 @@ LANE = np.dtype(
 )
 PROCESS = np.dtype(
     [
-        ("pid", "u4"),  # string number of the JSON text of pid
+        ("pid", "u4"),  # string number of its JSON text; a device's that is a program's, too, is marked
         ("name", "u4"),  # string number
         ("labels", "u4"),  # string number
         ("sort", "i8"),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,14 @@ _THREAD_EVENTS = ("thread_name", "thread_sort_index")
 _ASIDE = frozenset({'""', "null", '"Spans"', '"Traces"'})
 """Pids, as JSON texts, under which profilers file notes about themselves, and what has no pid."""
 
+_SAID = {"name": 1, "labels": 2, "sort": 4}
+"""The bit of each kind of metadata of processes."""
+_STATEMENTS = 64
+"""Statements about a process that are kept, of those that differ."""
+
+SHARED_PID = " "
+"""Stands after the JSON text of a device's pid that is a program's, too (core/index/shared_pids.py)."""
+
 SortKey = tuple[Any, ...]
 
 
@@ -41,6 +49,8 @@ class OwnNames:
     name: str = ""
     sort: int = 0
     labels: str = ""  # of a process
+    before: tuple[OwnNames, ...] = ()  # of a process: what was said of it earlier, and is another
+    said: int = 0  # of a process: the kinds of metadata that have come since
 
 
 class Names:
@@ -83,18 +93,28 @@ class Names:
         if not isinstance(args, dict):
             return
         if event.name == "process_name":
-            self._process(event).name = _text(args, "name")
+            self._tell(event.pid, "name", _text(args, "name"))
         elif event.name in _LABEL_EVENTS:
-            self._process(event).labels = _text(args, "labels", "label", "name")
+            self._tell(event.pid, "labels", _text(args, "labels", "label", "name"))
         elif event.name == "process_sort_index":
-            self._process(event).sort = _number(args)
+            self._tell(event.pid, "sort", _number(args))
         elif event.name == "thread_name":
             self._thread(event).name = _text(args, "name")
         elif event.name == "thread_sort_index":
             self._thread(event).sort = _number(args)
 
-    def _process(self, event: Metadata) -> OwnNames:
-        return self.processes.setdefault(event.pid, OwnNames())
+    def _tell(self, pid: str, kind: Literal["name", "labels", "sort"], value: str | int) -> None:
+        """Take what metadata say of a process. A kind that comes again with another value begins the next
+        statement: two may share the pid (core/index/shared_pids.py).
+        """
+        own = self.processes.setdefault(pid, OwnNames())
+        if getattr(own, kind) == value:
+            return
+        if own.said & _SAID[kind]:
+            own.before = (*own.before, OwnNames(own.name, own.sort, own.labels))[-_STATEMENTS:]
+            own.said = 0
+        own.said |= _SAID[kind]
+        setattr(own, kind, value)
 
     def _thread(self, event: Metadata) -> OwnNames:
         return self.threads.setdefault((event.pid, event.tid), OwnNames())
@@ -196,6 +216,10 @@ def in_display_order(lanes: Iterable[LaneEntry], names: Names) -> list[ProcessEn
         for pid, own in by_pid.items()
         if pid not in twins.values()
     ]
-    return sorted(
-        entries, key=lambda e: (stands_aside(e.pid, e.names.name), e.names.sort, *numeric_first(e.pid))
-    )
+    return sorted(entries, key=display_order)
+
+
+def display_order(process: ProcessEntry) -> SortKey:
+    """Return by what processes are sorted."""
+    names = process.names
+    return (stands_aside(process.pid, names.name), names.sort, *numeric_first(process.pid))

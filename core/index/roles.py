@@ -108,7 +108,7 @@ def _lanes_holding(index: Index, is_one: Callable[[str], bool]) -> AnyArray:
 
 def _labels(index: Index, texts: Sequence[tuple[str, ...]]) -> list[str]:
     """Return the device that each process is by its labels or name, "" for others."""
-    matches = [device_label(index, labels) or NAME.match(name) for _, name, labels in texts]
+    matches = [device_label(index.categories, labels) or NAME.match(name) for _, name, labels in texts]
     return ["" if match is None else match[0].strip() for match in matches]
 
 
@@ -156,15 +156,15 @@ def _lanes_of(index: Index, chosen: AnyArray) -> AnyArray:
     return holding
 
 
-def device_label(index: Index, labels: str) -> re.Match[str] | None:
+def device_label(categories: Sequence[str], labels: str) -> re.Match[str] | None:
     """Return the device that a process's labels name, as (kind, number): "AIU 0", or "MUSA 1" in a file whose
-    runtime is that vendor's.
+    runtime is that vendor's, by its categories.
     """
     if not labels:
         return None
     if match := LABEL.match(labels):
         return match
-    words = "|".join(re.escape(word) for word in vendors(tuple(index.categories)))
+    words = "|".join(re.escape(word) for word in vendors(tuple(categories)))
     return re.match(rf"^\s*({words})\b[ :#]*(\d+)?", labels, re.IGNORECASE) if words else None
 
 

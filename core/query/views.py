@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe
 from ..index.format import LaneKind, LaneRole, RowKind
-from ..index.lanes import stands_aside
+from ..index.lanes import SHARED_PID, stands_aside
 
 if TYPE_CHECKING:
     from ..base.pattern import Pattern
@@ -162,13 +162,15 @@ class Link(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Return the JSON text of a pid, tid or id as people write it: strings without their quotes."""
+    """Return the JSON text of a pid, tid or id as people write it: strings without their quotes, pids without
+    the mark of a device that shares one (core/index/shared_pids.py).
+    """
     if text.startswith('"'):
         try:
             return safe(str(json.loads(text)))
         except (ValueError, RecursionError):
             return safe(text)
-    return safe(text)
+    return safe(text.removesuffix(SHARED_PID))
 
 
 def id_value(text: str) -> Any:

@@ -135,7 +135,9 @@ Table: TypeAlias = dict[str, AnyArray]
 
 
 class Metadata(NamedTuple):
-    """One M event, reduced to what counts; of several with one (pid, tid, name) only the last is kept."""
+    """One M event, reduced to what counts; of several with one (pid, tid, name) only the last is kept, and of
+    a process each that differs from the one before: it may share its pid with a device.
+    """
 
     ordinal: int
     name: str  # process_name, process_labels, process_sort_index, thread_name, thread_sort_index, …
@@ -330,16 +332,19 @@ class ColumnBuffers:
             if count
         }
         latest: dict[tuple[str, str, str], Metadata] = {}
+        earlier: list[Metadata] = []
         for one in sorted(self.metadata, key=lambda event: event.ordinal):
             owner = (one.pid, one.tid, one.name)
-            latest.pop(owner, None)
+            before = latest.pop(owner, one)
+            if before.args != one.args and one.name.startswith("process_"):
+                earlier.append(before)
             latest[owner] = one
         return Batch(
             number=number,
             events=self.ordinal,
             tables=tables,
             promoted=promoted,
-            metadata=list(latest.values()),
+            metadata=[*earlier, *latest.values()],
             counts=self._named(),
             problems=problems,
             table=table,

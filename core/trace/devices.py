@@ -72,7 +72,7 @@ def _joined(trace: TraceLanes, processes: Sequence[tuple[Process, tuple[int, ...
 
 
 def _device(index: Index, process: Process, lanes: tuple[int, ...]) -> Device:
-    labelled = device_label(index, process.labels)
+    labelled = device_label(index.categories, process.labels)
     named = NAME.match(process.name) if labelled is None else None
     label, word, number = "device", "", None
     if match := labelled or named:
@@ -152,7 +152,9 @@ def is_aiu(index: Index) -> bool:
     prefixes = tuple(f"{vendor.prefix}_" for vendor in VENDORS if vendor.allocates_by_memset)
     if any(category.startswith(prefixes) for category in index.categories) or is_flex(index):
         return True
-    labels = (device_label(index, index.string(number)) for number in index.processes["labels"].tolist())
+    labels = (
+        device_label(index.categories, index.string(number)) for number in index.processes["labels"].tolist()
+    )
     return any(label is not None and allocates_by_memset(label[1]) for label in labels)
 
 

@@ -20,6 +20,7 @@ from tracelane.core.base.clock import NO_CLOCKS
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.export.cut import cut_scope, event_text, event_texts
 from tracelane.core.index.format import LaneKind, RowKind, SliceFlag
+from tracelane.core.index.lanes import SHARED_PID
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace
 
@@ -52,7 +53,8 @@ def slices(trace: Trace, window: tuple[int, int] | None = None) -> Counter[tuple
             if row.kind is RowKind.SLICES:
                 first = int(index.rows[row.number]["first"])
                 # An async id that several processes share is shown with whichever comes first.
-                pid = "" if lane.kind is LaneKind.ASYNC else lane.pid
+                # A device is marked that shares its pid with a program; a cut may lack the program.
+                pid = "" if lane.kind is LaneKind.ASYNC else lane.pid.removesuffix(SHARED_PID)
                 track = (pid, lane.tid, lane.kind)
                 lane_of.update(dict.fromkeys(range(first, first + row.count), track))
     for position, (start, length) in enumerate(zip(starts, lengths)):
