@@ -20,8 +20,10 @@ SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
 EMPTY_PANEL = 2
-ROOMY_SCREEN = 40
-"""From so many lines on an empty panel keeps its room, so that selecting does not move the lanes."""
+ROOMY_SCREEN = 37
+"""From so many lines beside header, message and footer on (a screen of 40) an empty panel keeps its room: the
+overview has lines of its own, however deep the host's lanes are, and selecting does not move the lanes.
+"""
 MIN_LANES = 6
 """Lines that the panel leaves to the lanes; where it cannot, it is not shown."""
 
