@@ -50,6 +50,10 @@ WORTH_IT = 16 << 20
 SEVERAL_WORTH_IT = 8 << 20
 """The same of several files."""
 WAIT_S = 0.1
+AHEAD, AHEAD_BYTES = 8, 4 << 20
+"""A process has orders for so many files at most, and for no other once they have so much text together: it
+goes on while whoever polls draws what has come. What is larger goes to whoever is done first.
+"""
 TRIES = 5
 """So often an index is built that others remove before it is opened."""
 
@@ -288,7 +292,7 @@ class Indexing(Indexed):
         self._jobs = tuple(jobs)
         self._finished = 0
         self._events: dict[int, int] = {}
-        self._at: dict[int, IndexJob] = {}
+        self._at: dict[int, list[IndexJob]] = {}  # by process: what it is at, and what it does next
         self._doing: dict[str, Progress] = {}
         self._folders = {job.location.folder.parent for job in jobs}
         self._options, self._stands_back = options, stands_back
@@ -308,7 +312,9 @@ class Indexing(Indexed):
         try:
             for number in range(count):
                 self._children.send(number, greeting)
-                self._begin_next(number)
+            for _ in range(AHEAD):
+                for number in range(count):
+                    self._give(number)
         except ChildrenError:
             self.close()
             raise
@@ -320,12 +326,13 @@ class Indexing(Indexed):
         self._children.close(0.0)
         for folder in self._folders:
             sweep(folder)
-        given = list(self._at.values())
+        given = [jobs[0] for jobs in self._at.values()]
+        ahead = [job for jobs in self._at.values() for job in jobs[1:]]
         paths = " or ".join(job.path for job in given)
         self.events.append(
             f"{paths}: its indexing was killed, possibly for lack of memory, and was repeated with one thread"
         )
-        self._waiting = [*given, *self._waiting]
+        self._waiting = [*given, *ahead, *self._waiting]
         self._at.clear()
         self._doing.clear()
         self._options = self._options._replace(threads=1)
@@ -345,7 +352,7 @@ class Indexing(Indexed):
         if len(self._jobs) == 1 and self._doing:
             return next(iter(self._doing.values()))._replace(events=events)
         read = self._finished
-        for job in self._at.values():
+        for job, *_ in self._at.values():
             doing = self._doing[job.path]
             read += min(doing.done, job.size) if doing.stage == "reading" else job.size
         total = sum(job.size for job in self._jobs)
@@ -391,16 +398,23 @@ class Indexing(Indexed):
             for folder in self._folders:
                 sweep(folder)
 
-    def _begin_next(self, number: int) -> None:
-        self._at.pop(number, None)
-        if self._waiting:
-            job = self._at[number] = self._waiting.pop(0)
-            self._doing[job.path] = Progress("reading", 0, job.size)
+    def _give(self, number: int) -> bool:
+        """Give a process its next file, unless it has enough to do; tell whether it did."""
+        jobs = self._at.setdefault(number, [])
+        is_given = bool(self._waiting) and len(jobs) < AHEAD and sum(job.work for job in jobs) < AHEAD_BYTES
+        if is_given:
+            job = self._waiting.pop(0)
+            jobs.append(job)
             order = {"source": job.source.to_message(), "location": str(job.location.folder)}
             self._children.send(number, order)
+        if jobs:
+            self._doing.setdefault(jobs[0].path, Progress("reading", 0, jobs[0].size))
+        else:
+            del self._at[number]
+        return is_given
 
     def _take(self, number: int, message: Message) -> None:
-        job = self._at.get(number)
+        job = next(iter(self._at.get(number, ())), None)
         if job is None:
             return
         if "committed" in message:
@@ -411,7 +425,9 @@ class Indexing(Indexed):
                 self.events += message["events"]
             else:
                 self.failed[job.path] = as_raised(message)
-            self._begin_next(number)
+            self._at[number].pop(0)
+            while self._give(number):
+                pass
         elif "progress" in message:
             stage, done, total, self._events[number] = message["progress"]
             self._doing[job.path] = Progress(stage, done, total)

@@ -71,6 +71,41 @@ def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
     assert not is_alive(pid)
 
 
+def test_processes_go_on_while_nobody_polls(tmp_path: Path) -> None:
+    """Of small files a process has more than one to do, so that a screen that is drawn holds up none."""
+    jobs = []
+    for number in range(4):
+        (folder := tmp_path / str(number)).mkdir()
+        jobs.append(IndexJob.of(*source_and_location(trace_file(folder, 10 + number), tmp_path / "index")))
+    with closing(Indexing(jobs, IndexOptions(threads=1))) as running:
+        wait_until(lambda: all(job.location.exists() for job in jobs), "all indexes")
+        while not running.poll(0.1):
+            pass
+    assert sorted(running.written) == sorted(job.path for job in jobs)
+
+
+def test_a_large_file_is_not_kept_for_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Orders ahead are of little text altogether: what takes long goes to whoever is done first."""
+    monkeypatch.setattr(indexing, "AHEAD_BYTES", 1)
+    given: list[int] = []
+    send = child.Children.send
+
+    def counted(children: child.Children, number: int, message: child.Message) -> None:
+        given.extend([number] if "source" in message else [])
+        send(children, number, message)
+
+    monkeypatch.setattr(child.Children, "send", counted)
+    jobs = []
+    for number in range(4):
+        (folder := tmp_path / str(number)).mkdir()
+        jobs.append(IndexJob.of(*source_and_location(trace_file(folder, 10), tmp_path / "index")))
+    with closing(Indexing(jobs, IndexOptions(threads=2))) as running:
+        assert given == [0, 1]
+        while not running.poll(0.1):
+            pass
+    assert len(given) == 4 and len(running.written) == 4
+
+
 def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From some size on a process indexes, unless this is one that was made for it and is to read alone;
     progress reaches the caller.
