@@ -178,10 +178,6 @@ class StripCell(NamedTuple):
     level: int
     stands_out: bool
 
-    @property
-    def evidence(self) -> Evidence:
-        return Evidence(self.step.title, self.step.start, self.step.end)
-
 
 def strip_cells(steps: Sequence[StepMark], width: int) -> list[StripCell]:
     """Return a strip of steps in at most so many cells: as high as each deviates from the median."""
@@ -364,25 +360,30 @@ class DetailsPane(TextPane):
 
     def action_choose(self) -> None:
         if self._chosen < len(self._all_rows):
-            cells = enumerate(self._cells_of.get(self._chosen, ()))
-            self._go(self._chosen, next((at for at, cell in cells if cell.step is self._step), None))
+            self._go(self._chosen, self._step)
 
-    def _go(self, row: int, cell: int | None = None) -> None:
+    def _go(self, row: int, step: StepMark | None = None) -> None:
         target = self._all_rows[row].row.target
-        if cells := self._cells_of.get(row):
-            longest = max(cells, key=lambda one: _length(one.step))
-            target = (longest if cell is None else cells[cell]).evidence
+        if (step := step or self._longest(row)) is not None:
+            target = Evidence(step.title, step.start, step.end)
         if target is not None:
             self.post_message(self.RowChosen(target))
 
+    def _longest(self, row: int) -> StepMark | None:
+        """Return the step that a strip leads to where none is chosen; None for other rows."""
+        return max((cell.step for cell in self._cells_of.get(row, ())), key=_length, default=None)
+
+    def _step_at(self, row: int, cell: int | None) -> StepMark | None:
+        cells = self._cells_of.get(row, ())
+        return cells[cell].step if cell is not None and cell < len(cells) else None
+
     def _said(self, row: int, cell: int | None = None) -> str:
-        """Return what a row says, in full."""
+        """Return what a row says, in full: of a strip the step to which a click or Enter leads."""
         if row >= len(self._all_rows):
             return ""
         one = self._all_rows[row].row
-        cells = self._cells_of.get(row)
-        if cells:
-            return "" if cell is None else _step_text(cells[cell].step)
+        if (step := self._step_at(row, cell) or self._longest(row)) is not None:
+            return _step_text(step)
         numbers = (one.value, one.share, one.note)
         return "  ".join([safe(one.name or one.label), *(text for text in numbers if text)])
 
@@ -401,4 +402,4 @@ class DetailsPane(TextPane):
     def on_click(self, event: events.Click) -> None:
         meta = event.style.meta
         if "row" in meta and meta["row"] < len(self._all_rows):
-            self._go(meta["row"], meta.get("cell"))
+            self._go(meta["row"], self._step_at(meta["row"], meta.get("cell")))
