@@ -116,7 +116,7 @@ class Arrivals:
             rests = min(ages[path] for path in paths) >= patience_s
             has_all = capture.world is not None and len(capture.ranks) == capture.world
             is_written = any(os.path.dirname(path) in written for path in paths)
-            if is_over or (not is_written and (rests or has_all)):
+            if is_over or has_all or (rests and not is_written):
                 complete.append(capture)
                 self._done.update({path: new[path] for path in paths})
         return Arrived(tuple(sorted(complete, key=lambda capture: capture.time_ns)), look.awaited)

@@ -83,6 +83,20 @@ def test_a_file_that_is_being_written_holds_its_folder(folder: Folder) -> None:
     assert folder.look(100.0) == [["a.json"]]
 
 
+def test_what_is_whole_waits_for_no_other(folder: Folder) -> None:
+    """Where captures follow each other so fast that a file is always being written, each is said once all of
+    its ranks are there.
+    """
+    said = []
+    for number in range(9):
+        folder.write(f"rank0.17000000{number}0000.pt.trace.json", rank=0, world=1)
+        folder.write(f"rank0.17000000{number}5000.pt.trace.json", rank=0, world=1, part=0.5)
+        said += folder.look(STABLE_S)
+    assert [names for names in said if not names[0].endswith("5000.pt.trace.json")] == [
+        [f"rank0.17000000{number}0000.pt.trace.json"] for number in range(8)
+    ]
+
+
 def test_an_unfinished_name_is_no_capture(folder: Folder) -> None:
     """A whole file that still has its unfinished name is said under the last one alone."""
     writing = folder.write("a.json.tmp")
