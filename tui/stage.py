@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ScreenStackError
 from textual.reactive import var
 from textual.screen import Screen
@@ -147,6 +147,9 @@ class Opening(Protocol):
 
     def takes_panel(self, name: str) -> bool:
         """Say why a panel cannot be shown; False where it can."""
+
+    def takes_key(self, key: events.Key) -> bool:
+        """Take a key of a line that can be answered only later; False where there is none."""
 
 
 class Stage(PacedApp):
@@ -287,6 +290,9 @@ class Stage(PacedApp):
         self.host.log.note(f"command {command_id}")
         self.used[command_id] += 1
         self.attempt(lambda: self._do(command_id))
+
+    def takes_key(self, key: events.Key) -> bool:
+        return self.opening is not None and self.opening.takes_key(key)
 
     def look_for(self, job: Worker[None]) -> None:
         """Let commands on the selection wait for what a job selects; call `have_selected` then."""

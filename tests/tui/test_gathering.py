@@ -31,6 +31,7 @@ from tracelane.tui.screens.files import QUESTION, StopQuestion
 from tracelane.tui.screens.lists import HelpScreen
 from tracelane.tui.session import LaneKey, RowKey, Viewport
 from tracelane.tui.view_state import Carried, PendingFiles, Prepared, carried, session_over
+from tracelane.tui.widgets.prompt import Prompt
 
 US = 1000
 
@@ -143,6 +144,40 @@ async def test_one_file(tmp_path: Path) -> None:
         assert "nothing is being indexed" in message(app) and app.is_running
 
 
+@pytest.mark.parametrize("ending", [(), ("enter",), ("escape",)])
+async def test_a_line_typed_too_early_waits(ending: tuple[str, ...], tmp_path: Path) -> None:
+    """Letters after the key of a search do nothing else while a file is read: the line has them once it can
+    be asked for, and is answered at once after Enter; Esc drops it.
+    """
+    gathering, script = gathered(rank_files(tmp_path / "run", 1))
+    async with viewer_of(gathering) as (app, pilot):
+        before = app.session
+        await pilot.press("slash", *"zmmq", "backspace")
+        assert message(app) == "Search: when the file is there: zmm" and app.session is before
+        await pilot.press(*ending)
+        assert (message(app) == "") == (ending == ("escape",))
+        script.finish(paths_of(gathering)[0])
+        await until_all_there(app, pilot)
+        await wait_until_idle(app, pilot)
+        prompt = app.main.query_one(Prompt)
+        assert prompt.is_open == (not ending)
+        if prompt.is_open:
+            await pilot.press("x", "enter")
+            await wait_until_idle(app, pilot)
+        assert app.session.search == {(): "zmmx", ("enter",): "zmm", ("escape",): ""}[ending]
+
+
+async def test_after_the_line_keys_act_again(tmp_path: Path) -> None:
+    """With Enter the line ends, and arrows were never part of it."""
+    gathering, script = gathered(rank_files(tmp_path / "run", 2))
+    async with viewer_of(gathering) as (app, pilot):
+        script.finish(paths_of(gathering)[0])
+        await until_there(app, pilot, 1)
+        start = app.session.viewport
+        await pilot.press("slash", "down", "x", "enter", "w")
+        assert app.session.viewport != start and app.session.focus is not None
+
+
 @pytest.mark.slow
 async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
     """The first file's lanes are drawn at once, the others have their places; tables wait for all."""
@@ -165,6 +200,7 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
         ):
             await pilot.press(key)
             assert message(app) == f"{title}: when all files are there"
+            await pilot.press("escape")
         app.action_panel("kernels")
         assert app.session.panel == "details"
         await pilot.press("down", "space", "down", "enter")

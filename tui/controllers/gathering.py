@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic, thread_time
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.text import Text
+from textual import events
 
 from ..actions import view
 from ..actions.scene import History
@@ -17,11 +18,14 @@ from ..keys import footer_pairs
 from ..lanes.canvas import LaneCanvas
 from ..lanes.strips import Minimap
 from ..screens.files import StopQuestion, file_texts, header_pieces, one_line
+from ..screens.main import ASKING
 from ..session import Session
 from ..session_store import SourceState
 from ..stage import Controller, Stage
 from ..text.progress import StagePace
+from ..textual_inside import AltKey
 from ..view_state import PendingFiles, Prepared, carried, history_over, scroll_kept, session_over, sources_now
+from ..widgets.prompt import Prompt
 from .drawing import DrawingController
 
 TICK_S = 0.1
@@ -49,6 +53,14 @@ WAITING: Final = ("only", "search", "filter", "steps", "baseline", "clocks", "zo
 """What no key changes in a session before all files are there: options or the last time ask for it."""
 
 
+class EarlyLine(NamedTuple):
+    """What was typed for a command that asks for a line, before it could ask."""
+
+    command_id: str
+    text: str = ""
+    is_whole: bool = False  # Enter came
+
+
 class GatheringController(Controller):
     """Shows the files that are there; what is looked at stays in place when others come."""
 
@@ -64,6 +76,7 @@ class GatheringController(Controller):
         self._next = 0.0
         self._texts: Mapping[int, str] = {}  # how far each file was when that was drawn last
         self._next_text_at = 0.0
+        self._early_line: EarlyLine | None = None
 
     def begin(self) -> None:
         self._timer = self.app.set_interval(TICK_S, self._watch_files)
@@ -155,6 +168,7 @@ class GatheringController(Controller):
             self.panels.arguments.clear()
             self.drawing.know_missing({})
             self.drawing.fill()
+            self._ask_early_line()
 
     def _take(self, session: Session) -> None:
         """Draw the trace on show anew, in this session."""
@@ -206,8 +220,48 @@ class GatheringController(Controller):
         elif command_id in (WITH_SOME if self._has_lanes else WITHOUT_TRACE):
             return False
         else:
-            self.app.say(f"{command(command_id).title}: when {self._awaited(command_id)} there")
+            if command_id in ASKING:
+                self._early_line = EarlyLine(command_id)
+            self.app.say(self._waits(command_id))
         return True
+
+    def takes_key(self, key: events.Key) -> bool:
+        """Take what is typed after the key of a command that asks for a line: it asks once the files are
+        there, with this in its line, and answers at once if Enter came. Esc drops it.
+        """
+        line = self._early_line
+        if line is None or line.is_whole or self.app.screen is not self.app.main:
+            return False
+        if key.key == "escape" or isinstance(key, AltKey):  # Esc and the next key, in one packet
+            self._early_line = None
+            self.app.say("")
+            return key.key == "escape"
+        if key.key == "backspace":
+            line = line._replace(text=line.text[:-1])
+        elif key.key == "enter":
+            line = line._replace(is_whole=True)
+        elif key.is_printable and key.character:
+            line = line._replace(text=line.text + key.character)
+        else:
+            return False
+        self._early_line = line
+        text = f": {line.text}" if line.text else ""
+        self.app.say(f"{self._waits(line.command_id)}{text}")
+        return True
+
+    def _ask_early_line(self) -> None:
+        """Ask for the line that was typed too early."""
+        line, self._early_line = self._early_line, None
+        if line is not None:
+            self.app.run_command(line.command_id)
+            prompt = self.app.main.query_one(Prompt)
+            if prompt.is_open:
+                prompt.fill(line.text)
+                if line.is_whole:
+                    self.app.post_message(events.Key("enter", "\r"))
+
+    def _waits(self, command_id: str) -> str:
+        return f"{command(command_id).title}: when {self._awaited(command_id)} there"
 
     def _awaited(self, command_id: str) -> str:
         if len(self._gathering.members) == 1:

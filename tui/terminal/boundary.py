@@ -100,12 +100,18 @@ class BoundedApp(OpenApp):
 
     # -- keys -----------------------------------------------------------------------------------------------
 
+    def takes_key(self, key: events.Key) -> bool:
+        """Take a key before anything else does; False where it goes on."""
+        return False
+
     async def on_event(self, event: events.Event) -> None:
         """Take a key with alt that does nothing here for Esc and that key, which a terminal sends alike."""
         if not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
         elif self._after_esc:
             self._after_esc.append(event)
+        elif self.takes_key(event):
+            event.stop()
         elif not isinstance(event, AltKey):
             await super().on_event(event)
         elif event.key in self.screen.active_bindings:

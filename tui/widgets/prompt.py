@@ -220,6 +220,12 @@ class Prompt(Horizontal):
         self.screen.set_class(True, "-asking")
         self.screen.set_focus(line)
 
+    def fill(self, text: str) -> None:
+        """Put text behind what stands in the open line."""
+        line = self.query_one(_Line)
+        line.insert(text, len(line.value))
+        line.cursor_position = len(line.value)
+
     def close(self) -> None:
         self.display = False
         self.screen.set_class(False, "-asking")
