@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, concatenated_ranges, distinct
+from ..base.cached_per_object import cached_per_object
 from ..base.kineto import MEMORY_RECORD, NODE
 from .flex import is_flex
 from .format import LaneRole, RowKind
@@ -323,6 +324,7 @@ MAX_VALUE = 1000
 """Characters of a value beside the events that signs are looked for in."""
 
 
+@cached_per_object()
 def producer_of(index: Index) -> Producer | None:
     """Return who wrote a file, None where no row of PRODUCERS says."""
     texts: dict[Where, list[str]] = {}

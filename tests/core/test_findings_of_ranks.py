@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.events import Event, complete, index_of, metadata
+from tracelane.core.base.arrays import EMPTY, Intervals, merge
 from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.facts import CaptureFacts
 from tracelane.core.tables.findings.finding import Finding
-from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.findings.judge import findings, unions_of_others
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.ranks.rank_tables import analyse_ranks
 from tracelane.core.trace import Trace
@@ -133,3 +137,21 @@ def test_what_one_rank_lacks_is_judged_by_the_other(tmp_path: Path) -> None:
     events = [*loop(100, 0, [50] * 4), op(101, 0, 100), op(101, 200, 100)]
     unchecked = dict(findings(Scope(Trace([index_of(events, tmp_path)]))).not_judged)
     assert "step-gap" not in unchecked and "memory-growth" in unchecked
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=3)
+
+
+def intervals(spans: list[tuple[int, int]]) -> Intervals:
+    starts, lengths = (np.array(values, np.int64) for values in zip(*spans)) if spans else (EMPTY.starts,) * 2
+    return merge(starts, starts + lengths)
+
+
+@given(st.lists(SPANS, min_size=1, max_size=6))
+def test_what_others_claim_is_what_all_but_one_do(ranks: list[list[tuple[int, int]]]) -> None:
+    """For each rank: the times of all others together, each ns once."""
+    for number, union in enumerate(unions_of_others([intervals(spans) for spans in ranks])):
+        others = [span for other, spans in enumerate(ranks) if other != number for span in spans]
+        covered = {ns for start, length in others for ns in range(start, start + length)}
+        assert union.length == len(covered)
+        assert {int(ns) for a, b in zip(union.starts, union.ends) for ns in range(a, b)} == covered

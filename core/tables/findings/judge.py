@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from graphlib import TopologicalSorter
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -269,16 +269,18 @@ def _observed(facts: SourceFacts) -> tuple[dict[str, Observation], dict[str, str
 
 def _findings_of(judged: Sequence[tuple[SourceFacts, Mapping[str, Observation]]]) -> Iterator[Finding]:
     """Yield the findings of each rank, what one rank does to the others taken from theirs."""
-    for facts, observations in judged:
-        others = [theirs for other, theirs in judged if other is not facts]
-        elsewhere = {
-            rule: reduce(Intervals.union, (theirs[rule].claim for theirs in others if rule in theirs), EMPTY)
-            for rule in HOLDING
-        }
+    claimed = {
+        rule: [one[rule].claim if rule in one else EMPTY for _, one in judged]
+        for rule in {*HOLDING, *(rule for _, observations in judged for rule in observations)}
+    }
+    lengths = {rule: [claim.length for claim in claims] for rule, claims in claimed.items()}
+    of_others = {rule: unions_of_others(claimed[rule]) for rule in HOLDING}
+    for number, (facts, observations) in enumerate(judged):
+        elsewhere = {rule: claims[number] for rule, claims in of_others.items()}
         usual = {
-            rule: round(median(one[rule].claim.length if rule in one else 0 for one in others))
+            rule: round(median((*lengths[rule][:number], *lengths[rule][number + 1 :])))
             for rule in observations
-            if others
+            if len(judged) > 1
         }
         claims = claims_of(observations, elsewhere, usual)
         for rule, observation in observations.items():
@@ -288,6 +290,13 @@ def _findings_of(judged: Sequence[tuple[SourceFacts, Mapping[str, Observation]]]
             finding = None if claim is None else _in_full(RULES[rule], claim, facts)
             if finding is not None:
                 yield finding
+
+
+def unions_of_others(claims: Sequence[Intervals]) -> list[Intervals]:
+    """Return for each what all others are together."""
+    before = accumulate(claims[:-1], Intervals.union, initial=EMPTY)
+    after = [*accumulate(reversed(claims[1:]), Intervals.union, initial=EMPTY)]
+    return [one.union(another) for one, another in zip(before, reversed(after))]
 
 
 def late_rank(scope: Scope) -> int | None:
