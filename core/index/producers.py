@@ -12,7 +12,7 @@ Sources of the names: CANN, "msprof export" and torch_npu's trace_view.json; XLA
 trace_container.cc; rocprof, its tblextr.py; TensorFlow, timeline.py and device_tracer.cc, which saves each
 kernel under its stream and under "stream:all"; Proton, TraceDataDump.cpp; RPD, rpd2tracing.py; nsys2json,
 nsys2json.py; nsys-ai, export.py; Kineto, output_json.cpp; viztracer, report_builder.py; ONNX Runtime,
-profiler.cc; Node.js, its doc/api/tracing.md.
+profiler.cc; MindSpore, ascend_timeline_generator.py; Node.js, its doc/api/tracing.md.
 """
 
 from __future__ import annotations
@@ -111,6 +111,17 @@ def _is_onnx_runtime(index: Index) -> bool:
     return any(name in ("session_initialization", "model_run") for name in names)
 
 
+def _is_mindspore(index: Index) -> bool:
+    """Tell whether a file is a timeline of MindSpore's: most names of its first slices are those of its
+    operators or streams.
+    """
+    names = index.strings(distinct(index.column("slices.name")[:MAX_NAMES]))
+    known = sum(1 for name in names if OPERATOR.search(name) or STREAMS.search(name))
+    return 2 * known > len(names)
+
+
+OPERATOR, STREAMS = re.compile(r"^[\w/]*[A-Z]\w*-op\d+$"), re.compile(r"^stream_\d+_parallel_\d+$")
+"""What MindSpore calls operators, and the time in which streams work beside each other."""
 XLA_DEVICE = r"/device:(?=GPU|TPU)"
 """What stands before a device and its number in XLA's names of processes."""
 HCCL = r"^(HCCL|Communication)$"
@@ -282,6 +293,14 @@ PRODUCERS = (
     ),
     Producer("Dynamo (chromium events)", {"category": re.compile(r"^dynamo_timed$")}),
     Producer("ONNX Runtime", is_told_by_names=_is_onnx_runtime),
+    Producer(
+        "MindSpore (timeline)",
+        is_told_by_names=_is_mindspore,
+        lanes=(
+            _sign(r"", r"", DERIVED, slices=STREAMS.pattern),
+            _sign(r"", r"", DEVICE, slices=OPERATOR.pattern),
+        ),
+    ),
     Producer(
         "clang (-ftime-trace)",
         {"process": re.compile(r"^clang"), "name": re.compile(r"^(Source|Frontend|Backend|OptModule)$")},

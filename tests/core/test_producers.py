@@ -122,6 +122,18 @@ def xla_tpu() -> list[Event]:
     return events
 
 
+def mindspore() -> list[Event]:
+    """Make two steps as MindSpore's timeline has them: operators by stream, when streams work together, and
+    what the host does to get input.
+    """
+    return [
+        *(_slice(f"Default/network/MatMul-op{at}", 10 * MS * at, 4 * MS, 1, 519) for at in (0, 1)),
+        *(_slice(f"Adam-op{at}", 10 * MS * at + 4 * MS, 2 * MS, 1, 521) for at in (0, 1)),
+        *(_slice("stream_520_parallel_0", 10 * MS * at, 6 * MS, 10000, 520) for at in (0, 1)),
+        _slice("GetNext", 7 * MS, 2 * MS, 9000, 0),
+    ]
+
+
 def rocprof() -> list[Event]:
     """Make what rocprof writes of one GPU: copies in a process of their own, arrows that end at a step."""
     events = [*_processes({1: "COPY", 2: "CPU HIP API", 6: "GPU0"})]
@@ -233,6 +245,11 @@ KNOWN = {
     "CANN 8": Known(
         cann_8, ["NPU"], {"net/Conv2D-op1": 8, "hcom_allReduce__1": 10}, 2,
         {"compute": 8, "collective_waiting": 6, "collective_unsplit": 4, "idle": 2},
+    ),
+    "MindSpore": Known(
+        mindspore, ["device"],
+        {f"{name}-op{at}": ms for at in (0, 1) for name, ms in (("Default/network/MatMul", 4), ("Adam", 2))},
+        0, {"compute": 12, "idle": 4},
     ),
     "TensorFlow": Known(
         tensorflow, ["GPU 0"], {"Conv2D": 8, "MEMCPYHtoD": 4}, 0, {"compute": 8, "copy": 4}
