@@ -166,7 +166,6 @@ class LaneWriter:
             for values in (*events.values(), is_begin, kind):
                 loops.reorder(values, order)
         partner = loops.match(stacks, phase)
-        _pair_by_name(partner, stacks, is_begin, events)
         events["end_ordinal"] = self._scratch.full(n, "u4", NONE)
         mismatched, unclosed = 0, []
         for own in pieces(n):
@@ -341,29 +340,6 @@ class LaneWriter:
 def _widen(bounds: list[tuple[int, int]], starts: I64, ends: I64) -> None:
     if len(starts):
         bounds.append((int(starts.min()), int(ends.max())))
-
-
-def _pair_by_name(partner: U32, stacks: U64, is_begin: AnyArray, events: Table) -> None:
-    """Give begins and ends that name other slices each the partner of its name, in order, in each stack where
-    that leaves none alone and none that ends before it begins: FLEX writes slices of a thread that overlap.
-    """
-    name, start, wrong = events["name"], events["start"], []
-    for own in pieces(len(partner)):
-        begin = own.start + np.flatnonzero(is_begin[own])
-        begin = begin[partner[begin] != NONE]
-        names, ends = name[begin], name[partner[begin]]
-        odd = (names != ends) & (names != 0) & (ends != 0) & (events["phase"][begin] == _B)
-        wrong.append(begin[odd])
-    begin = np.concatenate(wrong)
-    if not len(begin):
-        return
-    end = partner[begin].astype(np.int64)
-    stack = np.searchsorted(stacks, begin.astype(np.uint64), side="right")
-    of_begin, of_end = (np.lexsort((at, name[at], stack)) for at in (begin, end))
-    begin, end, stack = begin[of_begin], end[of_end], stack[of_begin]
-    is_fit = (name[begin] == name[end]) & (start[begin] <= start[end])
-    whole = ~np.isin(stack, stack[~is_fit])
-    partner[begin[whole]] = end[whole].astype(np.uint32)
 
 
 def _joined(events: Table, begin: AnyArray, end: AnyArray) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 22
+FORMAT = 21
 """2: strings are numbered as they are used first, and the read report counts every event once.
 3: values of counters that are numbers in quotes are samples.
 4: promoted arguments and the read report are called so.
@@ -24,8 +24,7 @@ together are a device.
 18: data behind packed text is a problem of its own kind; lanes of Proton and nsys2json have their roles.
 19: text that cannot be read from its middle lies in the index, packed.
 20: tasks of CANN 8 have their roles.
-21: begins and ends of slices that overlap are joined by name.
-22: lanes of MindSpore's timeline have their roles.
+21: lanes of MindSpore's timeline have their roles.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"
