@@ -71,10 +71,12 @@ async def test_a_log_beside_is_laid_over_by_two_enters(folder: Path) -> None:
     trace = open_trace(folder / "rank0.pt.trace.json", index_dir=folder / "index")
     async with open_viewer(trace, (80, 24)) as (app, pilot):
         await type_command(pilot, "smi")
+        await wait_until_idle(app, pilot)  # the log is looked for
         await press_keys(app, pilot, "enter")
         assert isinstance(app.trace, Overlay)
         assert "aiu-smi.log" in message(app)
         await type_command(pilot, "smi")
+        await wait_until_idle(app, pilot)  # the log is looked for
         await press_keys(app, pilot, "enter")
         assert len(app.trace.placed) == 1
 
