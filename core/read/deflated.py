@@ -320,7 +320,9 @@ def other_members(path: Openable) -> list[str]:
 
 
 def _members(archive: ZipFile) -> list[ZipInfo]:
-    return [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+    """Return the files of an archive. `is_dir` ends with an IndexError where damage has left no name."""
+    names = ((member, member.filename) for member in archive.infolist())
+    return [member for member, name in names if not name.endswith("/") and not name.startswith("__MACOSX/")]
 
 
 def _only_trace(archive: ZipFile) -> ZipInfo:

@@ -197,3 +197,13 @@ def test_other_files_of_an_archive_are_named(others: dict[str, bytes], tmp_path:
     assert done.returncode == 0 and "900 slices" in done.stdout
     assert len(lines) == bool(others)
     assert not lines or (next(iter(others))[0] in lines[0] and "empty" not in lines[0])
+
+
+def test_a_file_of_a_zip_may_have_lost_its_name(tmp_path: Path) -> None:
+    """Damage at the begin of a name in the directory of an archive leaves none: it is refused in one line."""
+    packed = zip_of(TEXT)
+    at = packed.rindex(b"trace.json")
+    path = tmp_path / "t.json.zip"
+    path.write_bytes(packed[:at] + b"\0" + packed[at + 1 :])
+    with pytest.raises(UnreadableError, match="copy the file again"):
+        open_source(path)
