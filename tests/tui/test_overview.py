@@ -21,7 +21,9 @@ from tracelane.core.tables.overview.overview import overview, saved_overview
 from tracelane.core.tables.overview.rows import stored_overview
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.device_shares import device_facts
-from tracelane.tui.panels.overview import DetailsPane, fact_columns, strip_cells
+from tracelane.tui.draw.glyphs import UNICODE
+from tracelane.tui.draw.palette import Depth, Palette
+from tracelane.tui.panels.overview import DetailsPane, OverviewLook, fact_columns, row_text, strip_cells
 from tracelane.tui.steps import StepMark, deviation_levels, step_marks
 from tracelane.tui.text.overview import FactBlock, FactRow, fact_blocks
 
@@ -154,6 +156,17 @@ def test_a_step_is_as_high_as_it_deviates(lengths: list[int]) -> None:
 def test_levels_of_steps(lengths: list[int], levels: tuple[int, ...]) -> None:
     """Noise is flat, a fifth more fills the cell, and one that takes very long leaves the others theirs."""
     assert deviation_levels(lengths, sorted(lengths)[len(lengths) // 2]) == levels
+
+
+@pytest.mark.parametrize("width", [30, 60])
+def test_no_number_of_a_row_is_cut(width: int) -> None:
+    """Bytes take more cells than times; the names of a block begin in one column."""
+    rows = FactRow("init", "1023.9 KiB", "3.3 %"), FactRow("forward", "5.44 MiB", "47.5 %")
+    block = FactBlock("Memory", rows)
+    look = OverviewLook(Palette(Depth.NONE), UNICODE)
+    lines = [row_text(row, block, width, look).plain for row in rows]
+    assert all(row.value in line and len(line) == width for row, line in zip(rows, lines))
+    assert lines[0].index("init") == lines[1].index("forward")
 
 
 async def test_keys_choose_a_row_and_go_there(trace: Trace) -> None:

@@ -32,7 +32,7 @@ TWO_COLUMNS = 70
 GAP = 3
 """Cells between the columns."""
 VALUE, SHARE = 8, 6
-"""Cells of the two numbers that a row begins with."""
+"""Cells of the two numbers that a row begins with, the first at least."""
 BARS_FROM = 44
 """Columns of so many cells have bars."""
 BAR_PART = 5
@@ -140,7 +140,8 @@ def row_text(row: FactRow, block: FactBlock, width: int, look: OverviewLook) -> 
     """Return a row in exactly so many cells: what it takes, a bar, what it is, and what else is known."""
     has_shares = any(one.share for one in block.rows)
     bar_cells = min(width // BAR_PART, 12) if width >= BARS_FROM and any(one.bar for one in block.rows) else 0
-    value_cells = VALUE if any(one.value for one in block.rows) else 0
+    longest = max(len(one.value) for one in block.rows)
+    value_cells = max(VALUE, longest) if longest else 0  # bytes may take more: 391.4 KiB
     line = Text(no_wrap=True, end="")
     line.append(fit(row.value.rjust(value_cells), value_cells))
     if has_shares:
