@@ -156,7 +156,7 @@ def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     pairs: list[tuple[int, int]] = []
     for kernels in recording.kernels.by("stream") if not recording.may_overlap else ():
         if is_flex(recording.index):  # pieces of one transfer are sent beside each other
-            kernels = kernels[np.array([not DMA.search(text) for text in kernels.name.tolist()], np.bool_)]
+            kernels = kernels[~kernels.named(DMA)]
         pairs += _overlaps(kernels, kernels, limits["least_ns"])
     text = f"{count_of(len(pairs), *BEGIN)} before the previous one on the stream has ended"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), "error" if recording.is_aiu else None)
