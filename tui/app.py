@@ -95,7 +95,7 @@ class TracelaneApp(Stage):
             self.fillers.update(controller.fillers())
             for heard, hearer in controller.hearers().items():
                 self.hearers.setdefault(heard, []).append(hearer)
-        store.follow(self._state_changed)
+        store.follow(self._state_changed, self.drawing.fitted)
         if isinstance(source, PendingFiles):
             from .controllers.gathering import GatheringController  # a trace that is there needs none of it
 

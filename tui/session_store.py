@@ -73,6 +73,7 @@ def _opened(state: ViewerState, prepared: Prepared) -> ViewerState:
 
 
 StateListener = Callable[[ViewerState, ViewerState], object]
+StateFitter = Callable[[ViewerState, ViewerState], ViewerState]
 
 
 class SessionStore:
@@ -85,17 +86,21 @@ class SessionStore:
         """Everything, as it is now."""
         self._laid_out: Layout | None = None
         self._tell: StateListener = lambda before, now: None
+        self._fit: StateFitter = lambda before, now: now
 
     # -- changes --------------------------------------------------------------------------------------------
 
-    def follow(self, listener: StateListener) -> None:
-        """Call a function with the state before and the new one upon every change from now on."""
-        self._tell = listener
+    def follow(self, listener: StateListener, fit: StateFitter) -> None:
+        """Let `fit` say, from now on, from the state before a change and the new one, what the screen
+        has room for; then call `listener` with the state before and that one.
+        """
+        self._tell, self._fit = listener, fit
 
     def dispatch(self, state: ViewerState) -> None:
         """Put another state in the place of the present one."""
         before, self.now = self.now, state
-        self._tell(before, state)
+        self.now = self._fit(before, state)
+        self._tell(before, self.now)
 
     def show(self, session: Session) -> None:
         """Change what is looked at, without a place in the history."""

@@ -25,6 +25,7 @@ from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind
 from tracelane.tui.draw.things import thing_by_id
 from tracelane.tui.session import Session, Viewport
+from tracelane.tui.session_store import SessionStore, ViewerState
 from tracelane.tui.view_state import OpenCapture
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
@@ -90,6 +91,28 @@ async def test_an_open_rank_leaves_room_for_the_others(corpus_cache: Path) -> No
         await pilot.press("u")
         await wait_until_idle(app, pilot)
         assert "▸ rank 0" in screen_text(app) and app.session.host_rows > 0
+
+
+async def test_a_change_is_fitted_before_it_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank that is opened is one change, with the rows it leaves the others; none is made while drawing."""
+    depth, seen = 0, list[tuple[int, bool, int]]()
+    dispatch = SessionStore.dispatch
+
+    def noted(store: SessionStore, state: ViewerState) -> None:
+        nonlocal depth
+        depth += 1
+        dispatch(store, state)
+        seen.append((depth, bool(store.session.unfolded), store.session.host_rows))
+        depth -= 1
+
+    async with open_viewer(write(tmp_path, 9), (80, 18)) as (app, pilot):
+        monkeypatch.setattr(SessionStore, "dispatch", noted)
+        closed = app.session.host_rows
+        for key in ("home", "space", "space", "d", "u"):
+            await pilot.press(key)
+            await wait_until_idle(app, pilot)
+        assert {nested for nested, _, _ in seen} == {1}
+        assert closed and {rows for _, is_open, rows in seen if is_open} == {0}
 
 
 @pytest.mark.slow

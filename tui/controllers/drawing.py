@@ -36,6 +36,7 @@ from ..lanes.strips import Minimap, PathStrip, Ruler, Verdict
 from ..panels.panel import Panel
 from ..screens.main import MainScreen
 from ..session import Session
+from ..session_store import ViewerState
 from ..stage import Controller, Stage, hears
 from ..steps import pair_of, step_marks
 from ..widget_message import WidgetMessage
@@ -268,11 +269,6 @@ class DrawingController(Controller):
 
     def draw_session(self, before: Session, now: Session) -> None:
         """Bring everything that is seen up to date."""
-        if (before.folded, before.unfolded) != (now.folded, now.unfolded) and (
-            (fitted := self._with_ranks_in_view(now)) != now
-        ):
-            self.store.show(fitted)
-            return
         layout = self.store.layout_now
         main = self.app.main
         if (before.search, before.filter, before.clocks) != (now.search, now.filter, now.clocks):
@@ -340,13 +336,19 @@ class DrawingController(Controller):
         self.store.dispatch(replace(self.store.now, session=session, lane_lines=lines))
         self.draw_minimap()
 
-    def _with_ranks_in_view(self, session: Session) -> Session:
-        """Return the session with the hosts of open ranks folded where they leave the others no room."""
-        if not opens_folded(self.store.trace) or not self._is_empty(session):
-            return session
+    def fitted(self, before: ViewerState, now: ViewerState) -> ViewerState:
+        """Return the state with the hosts of open ranks folded where they leave the others no room, after
+        ranks were folded or unfolded.
+        """
+        session = now.session
+        folded = before.session.folded, before.session.unfolded
+        if now.trace is not before.trace or folded == (session.folded, session.unfolded):
+            return now
+        if not self.app.composed or not opens_folded(now.trace) or not self._is_empty(session):
+            return now
         height = self._most_lanes(session)
-        session = with_devices_in_view(self.store.trace, session, height)
-        return view.in_view(session, self.store.layout_for(session), height)
+        session = with_devices_in_view(now.trace, session, height)
+        return replace(now, session=view.in_view(session, self.store.layout_for(session), height))
 
     def _most_lanes(self, session: Session) -> int:
         """Return how many lines lanes have beside an empty panel that takes none of those that they leave."""
