@@ -143,11 +143,7 @@ def propose(
     span = log.span
     if span is None:
         return Proposal(0, 0.0, 0.0, "the log has no rows")
-    zones = (
-        _zones(log, span, window, host_offset_s)
-        if zone_s is None
-        else _Zones([zone_s * SECOND], f"its zone is given as {offset_text(zone_s)}")
-    )
+    zones = _zones(log, span, window, host_offset_s, zone_s)
     devices, processes = list(log.devices), list(busy)
     times = {process: merge(*busy[process]) for process in processes}
     activities = {device: _activities(log, device) for device in devices}
@@ -370,8 +366,14 @@ class _Zones(NamedTuple):
 
 
 def _zones(
-    log: TelemetryLog, span: tuple[int, int], window: tuple[int, int], host_offset_s: int | None
+    log: TelemetryLog,
+    span: tuple[int, int],
+    window: tuple[int, int],
+    host_offset_s: int | None,
+    zone_s: int | None,
 ) -> _Zones:
+    if zone_s is not None:
+        return _Zones([zone_s * SECOND], f"its zone is given as {offset_text(zone_s)}")
     if log.stamps is StampKind.UTC:
         return _Zones([0], "its stamps are UTC")
     if log.stamps is StampKind.RELATIVE:

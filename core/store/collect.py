@@ -44,7 +44,7 @@ from ..tables.ranks.ranks import RankDevices
 from ..tables.steps.steps import steps
 from ..trace import Trace, trace_of
 from ..trace.alignment import wall_base
-from ..trace.collectives import collectives_of
+from ..trace.collectives import Collectives, collectives_of
 from ..trace.step_choice import find_steps
 from .groups import (
     IDLE,
@@ -110,8 +110,6 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
     scope, index, member = Scope(trace), trace.indexes[0], trace.members[0]
     work, span = work_of(scope), trace.opening_span
     level, collectives = collectives_of(index)
-    moved = messages_of(trace, 0, collectives.positions)
-    messages = list(dict.fromkeys(moved))
     known, device_work = find_steps(trace, 0), kernels(scope)
     facts = {
         **facts,
@@ -134,6 +132,28 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
     }
     tables: dict[str, Columns] = {
         "steps": NOTHING["steps"],
+        **_tables_of_collectives(trace, collectives),
+        "line": _device_line(work, span),
+        "kernels": {
+            **{key: device_work.texts(key) for key in ("name", "type")},
+            **{key: device_work.numbers(key) for key in KERNEL_NUMBERS},
+        },
+    }
+    if known is not None:
+        table = steps(scope)
+        times = {"position": known.positions, "start": known.starts, "end": known.ends}
+        numbers = {key: table.numbers(key) for key in STEP_NUMBERS}
+        tables["steps"] = {"label": list(known.labels), "group": list(known.groups), **times, **numbers}
+    judged = findings(scope)
+    few = tuple(replace(finding, evidence=finding.evidence[:EVIDENCE]) for finding in judged.findings)
+    return RankSummary(facts, findings_object(replace(judged, findings=few), 0), tables)
+
+
+def _tables_of_collectives(trace: Trace, collectives: Collectives) -> dict[str, Columns]:
+    """Return when each collective of a rank ran, what it moved and which family it is of."""
+    moved = messages_of(trace, 0, collectives.positions)
+    messages = list(dict.fromkeys(moved))
+    return {
         "collectives": {
             "start": collectives.starts,
             "end": collectives.ends,
@@ -153,20 +173,7 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
             "name": [name for _, name in collectives.families],
             "sequenced": np.array(collectives.sequenced, np.int64),
         },
-        "line": _device_line(work, span),
-        "kernels": {
-            **{key: device_work.texts(key) for key in ("name", "type")},
-            **{key: device_work.numbers(key) for key in KERNEL_NUMBERS},
-        },
     }
-    if known is not None:
-        table = steps(scope)
-        times = {"position": known.positions, "start": known.starts, "end": known.ends}
-        numbers = {key: table.numbers(key) for key in STEP_NUMBERS}
-        tables["steps"] = {"label": list(known.labels), "group": list(known.groups), **times, **numbers}
-    judged = findings(scope)
-    few = tuple(replace(finding, evidence=finding.evidence[:EVIDENCE]) for finding in judged.findings)
-    return RankSummary(facts, findings_object(replace(judged, findings=few), 0), tables)
 
 
 def _device_line(work: Frame, span: tuple[int, int]) -> Columns:

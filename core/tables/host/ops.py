@@ -38,6 +38,7 @@ from .op_sums import (
     NO_GROUPING,
     Grouping,
     LinkedWork,
+    OpMemory,
     grouped,
     memory_of,
     op_device_times,
@@ -218,13 +219,8 @@ def _host_rows(
     is_note = (codes[:counted] % 2 > 0).tolist()
     keys = [_Key(events.names[at], note, False, texts[of]) for (of, at), note in zip(pairs, is_note)]
     parts.append((keys, {key: values[:counted] for key, values in columns.items()}))
-    outside = np.flatnonzero(memory.outside(events.start, events.end))
-    if len(outside) and scope.where is None:
-        first = int(memory.times[outside[0]]) + shift
-        inside = [sum_of(memory.host[outside])] * 2 + [sum_of(memory.device[outside])] * 2
-        row = (len(outside), first, first, 0, -1, source, NO_SLICE, *[0] * len(SUMS), *inside, 0, 0)
-        key = _Key(MEMORY_RECORD, False, False, "[]" if by.by == "shape" else "")
-        parts.append(([key], {name: np.array([value], np.int64) for name, value in zip(COUNTED, row)}))
+    if scope.where is None:
+        parts += _memory_outside(memory, events, source, by, shift)
     is_known, is_owned = work.launched >= 0, around >= 0
     for book in distinct(work.book[work.is_by_capture]).tolist():
         captured = CapturedOps.of(scope, source, by, work, book)
@@ -233,6 +229,20 @@ def _host_rows(
     notes += scope.trace.capture_notes(source)
     rest = ~is_owned & is_known, ~is_known
     return np.array([sum_of(work.full_ns[rows]) for rows in rest], np.int64)
+
+
+def _memory_outside(
+    memory: OpMemory, events: OpEvents, source: int, by: Grouping, shift: int
+) -> list[tuple[list[_Key], _Columns]]:
+    """Return the row of the memory that no op took or gave back, none where there is no such memory."""
+    outside = np.flatnonzero(memory.outside(events.start, events.end))
+    if not len(outside):
+        return []
+    first = int(memory.times[outside[0]]) + shift
+    inside = [sum_of(memory.host[outside])] * 2 + [sum_of(memory.device[outside])] * 2
+    row = (len(outside), first, first, 0, -1, source, NO_SLICE, *[0] * len(SUMS), *inside, 0, 0)
+    key = _Key(MEMORY_RECORD, False, False, "[]" if by.by == "shape" else "")
+    return [([key], {name: np.array([value], np.int64) for name, value in zip(COUNTED, row)})]
 
 
 @dataclass(frozen=True, eq=False)
