@@ -23,7 +23,14 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.device_shares import device_facts
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.palette import Depth, Palette
-from tracelane.tui.panels.overview import DetailsPane, OverviewLook, fact_columns, row_text, strip_cells
+from tracelane.tui.panels.overview import (
+    DetailsPane,
+    OverviewLook,
+    bar_cells_of,
+    fact_columns,
+    row_text,
+    strip_cells,
+)
 from tracelane.tui.steps import StepMark, deviation_levels, step_marks
 from tracelane.tui.text.overview import FactBlock, FactRow, fact_blocks
 
@@ -164,9 +171,27 @@ def test_no_number_of_a_row_is_cut(width: int) -> None:
     rows = FactRow("init", "1023.9 KiB", "3.3 %"), FactRow("forward", "5.44 MiB", "47.5 %")
     block = FactBlock("Memory", rows)
     look = OverviewLook(Palette(Depth.NONE), UNICODE)
-    lines = [row_text(row, block, width, look).plain for row in rows]
+    lines = [row_text(row, block, width, look, 5).plain for row in rows]
     assert all(row.value in line and len(line) == width for row, line in zip(rows, lines))
     assert lines[0].index("init") == lines[1].index("forward")
+
+
+@pytest.mark.parametrize("width", [48, 57, 63])
+def test_names_come_before_bars(width: int) -> None:
+    """Two names that are cut do not read the same, a short note stands in full or not at all, and bars give
+    up cells for both, as many in each row.
+    """
+    names = "matmul_bf16xbf16xmxfp4_16x128x256x1", "matmul_bf16xbf16xmxfp4_32x128x256x1", "relu"
+    rows = [FactRow(name, "1 ms", "50 %", bar=1.0, note="10 runs") for name in names]
+    block = FactBlock("Device work", tuple(rows))
+    look = OverviewLook(Palette(Depth.NONE), UNICODE)
+    lines = [row_text(row, block, width, look, bar_cells_of([block], width)).plain for row in rows]
+    assert len(set(lines)) == 3 and all(len(line) == width for line in lines)
+    assert "relu  10 runs" in lines[2]
+    assert all(line.count("10 runs") == line.count("10") for line in lines)
+    assert {line.count("█") for line in lines} == {6}
+    short = FactBlock("Device work", (FactRow("relu", "1 ms", "50 %", bar=1.0),))
+    assert bar_cells_of([short], width) > 6 == bar_cells_of([short, block], width)
 
 
 async def test_keys_choose_a_row_and_go_there(trace: Trace) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -17,7 +18,7 @@ from tracelane.core.base.units import about_ns
 from tracelane.core.tables.findings.finding import Evidence
 
 from ..commands.table import command, keys_of
-from ..draw.glyphs import Glyphs, fit
+from ..draw.glyphs import Glyphs, fit, fit_middle
 from ..draw.palette import Look, Palette
 from ..draw.runs import FULL
 from ..keys import keys_text, remapped_in
@@ -35,8 +36,10 @@ VALUE, SHARE = 8, 6
 """Cells of the two numbers that a row begins with, the first at least."""
 BARS_FROM = 44
 """Columns of so many cells have bars."""
-BAR_PART = 5
-"""A bar takes at most one part in so many of its column."""
+BAR_PART, MOST_BAR, LEAST_BAR = 5, 12, 6
+"""A bar takes at most one part in so many of its column, at most so many cells; names may leave it fewer."""
+WHOLE_NOTE = 12
+"""What else is known of a row stands in full where it has at most so many letters, or not at all."""
 TITLES_FROM = 3
 """In fewer lines blocks have no titles."""
 STEP_CELLS = 6
@@ -136,28 +139,67 @@ class OverviewLook(NamedTuple):
         return Style(color=self.palette.accent_plain.color, bold=True)
 
 
-def row_text(row: FactRow, block: FactBlock, width: int, look: OverviewLook) -> Text:
+def row_text(row: FactRow, block: FactBlock, width: int, look: OverviewLook, bar_cells: int) -> Text:
     """Return a row in exactly so many cells: what it takes, a bar, what it is, and what else is known."""
-    has_shares = any(one.share for one in block.rows)
-    bar_cells = min(width // BAR_PART, 12) if width >= BARS_FROM and any(one.bar for one in block.rows) else 0
-    longest = max(len(one.value) for one in block.rows)
-    value_cells = max(VALUE, longest) if longest else 0  # bytes may take more: 391.4 KiB
+    value_cells, has_shares = _value_cells(block), _has_shares(block)
     line = Text(no_wrap=True, end="")
     line.append(fit(row.value.rjust(value_cells), value_cells))
     if has_shares:
         line.append(f" {row.share}".rjust(SHARE + 1), look.dim)
-    if bar_cells:
+    if bar_cells and _has_bars(block):
         line.append(" ")
         line.append_text(_bar(row, bar_cells, look))
     line.append(" ")
-    room = max(0, width - line.cell_len)
-    label = safe(row.label)
-    line.append(fit(label, min(len(label), room), look.glyphs.ellipsis))
-    left = width - line.cell_len - 2
-    if row.note and left > len(row.note) // 2:
-        line.append("  " + fit(safe(row.note), min(left, len(row.note)), look.glyphs.ellipsis), look.dim)
+    line.append(_label_text(row, block, max(0, width - line.cell_len), look.glyphs.ellipsis))
+    left, note = width - line.cell_len - 2, safe(row.note)
+    if note and left >= min(cell_len(note), WHOLE_NOTE):
+        line.append("  " + fit(note, min(left, cell_len(note)), look.glyphs.ellipsis), look.dim)
     line.append(" " * (width - line.cell_len))
     return line
+
+
+def _value_cells(block: FactBlock) -> int:
+    longest = max(len(one.value) for one in block.rows)
+    return max(VALUE, longest) if longest else 0  # bytes may take more: 391.4 KiB
+
+
+def _has_shares(block: FactBlock) -> bool:
+    return any(one.share for one in block.rows)
+
+
+def _has_bars(block: FactBlock) -> bool:
+    return any(one.bar for one in block.rows)
+
+
+def bar_cells_of(blocks: Iterable[FactBlock], width: int) -> int:
+    """Return how long the bars of a column of blocks are: as long as leaves the names of all their room."""
+    most = min(width // BAR_PART, MOST_BAR) if width >= BARS_FROM else 0
+    left = [
+        width - _value_cells(block) - (SHARE + 1) * _has_shares(block) - 2 - max(map(_words, block.rows))
+        for block in blocks
+        if _has_bars(block)
+    ]
+    return max(min(most, LEAST_BAR), min(most, *left)) if left else 0
+
+
+def _words(row: FactRow) -> int:
+    """Return the cells of what a row is, and of a note that stands in full or not at all."""
+    note = cell_len(safe(row.note))
+    return cell_len(safe(row.label)) + (2 + note if 0 < note <= WHOLE_NOTE else 0)
+
+
+def _label_text(row: FactRow, block: FactBlock, room: int, ellipsis: str) -> str:
+    """Return what a row is in at most so many cells: without its end, or without its middle where another row
+    of the block would read the same.
+    """
+    label = safe(row.label)
+    cells = min(cell_len(label), room)
+    text = fit(label, cells, ellipsis)
+    if cells == cell_len(label):
+        return text
+    others = {safe(one.label) for one in block.rows} - {label}
+    is_alone = all(fit(other, cells, ellipsis) != text for other in others)
+    return text if is_alone else fit_middle(label, cells, ellipsis)
 
 
 def _bar(row: FactRow, cells: int, look: OverviewLook) -> Text:
@@ -276,6 +318,8 @@ class DetailsPane(TextPane):
         lines = [Text(no_wrap=True, end="") for _ in range(max(len(one.lines) for one in columns))]
         strips: dict[int, list[StripCell]] = {}
         for number, column in enumerate(columns):
+            of_column = {id(block): block for block, row in column.lines if block and row}
+            bar_cells = bar_cells_of(of_column.values(), cells)
             for at, line in enumerate(lines):
                 line.append(" " * GAP if number else "")
                 block, row = column.lines[at] if at < len(column.lines) else (None, None)
@@ -288,7 +332,7 @@ class DetailsPane(TextPane):
                         strips[len(rows)] = strip_cells(row.steps, cells - 1)
                         text = _strip(strips[len(rows)], cells, look)
                     else:
-                        text = row_text(row, block, cells, look)
+                        text = row_text(row, block, cells, look, bar_cells)
                     text.stylize(Style(meta={"row": len(rows)}))
                     line.append_text(text)
                     rows.append(LaidRow(row, number, at))
