@@ -130,8 +130,8 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def test_in_turn(checkout: Checkout) -> None:
-    """The README's two commands run in a clone with nothing beside it, below a folder with a space, and nothing
-    more in the environment; there the fast tests in the C locale, too; the rest here. No clone is left.
+    """The README's two commands run in a clone with nothing beside it, below a folder with a space, with
+    nothing more in the environment; there the fast tests in the C locale, too; the rest here. No clone is left.
     """
     done = checkout.run()
     assert done.returncode == 0, done.stderr

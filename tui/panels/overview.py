@@ -36,7 +36,7 @@ VALUE, SHARE = 8, 6
 """Cells of the two numbers that a row begins with, the first at least."""
 BARS_FROM = 44
 """Columns of so many cells have bars."""
-BAR_PART, MOST_BAR, LEAST_BAR = 5, 12, 6
+BAR_PART, MAX_BAR, MIN_BAR = 5, 12, 6
 """A bar takes at most one part in so many of its column, at most so many cells; names may leave it fewer."""
 WHOLE_NOTE = 12
 """What else is known of a row stands in full where it has at most so many letters, or not at all."""
@@ -173,13 +173,13 @@ def _has_bars(block: FactBlock) -> bool:
 
 def bar_cells_of(blocks: Iterable[FactBlock], width: int) -> int:
     """Return how long the bars of a column of blocks are: as long as leaves the names of all their room."""
-    most = min(width // BAR_PART, MOST_BAR) if width >= BARS_FROM else 0
+    most = min(width // BAR_PART, MAX_BAR) if width >= BARS_FROM else 0
     left = [
         width - _value_cells(block) - (SHARE + 1) * _has_shares(block) - 2 - max(map(_words, block.rows))
         for block in blocks
         if _has_bars(block)
     ]
-    return max(min(most, LEAST_BAR), min(most, *left)) if left else 0
+    return max(min(most, MIN_BAR), min(most, *left)) if left else 0
 
 
 def _words(row: FactRow) -> int:
