@@ -35,6 +35,32 @@ async def main():
         app.run_command("count-lanes")
         await wait_until(pilot, lambda: message(app).endswith("lanes"), "the message")
         print(message(app))
+        app.action_jump(0, 6)
+        app.run_command("zoom-in-far")
+        app.run_command("centre")
+        thing, view = app.store.selected, app.session.viewport
+        print((thing.start + thing.end) / 2 - (view.start + view.end) / 2)
+
+asyncio.run(main())
+"""
+LOOK = """
+import asyncio, sys
+from tests.tui.driver import open_viewer, press_keys, wait_until_idle
+from tracelane.core.trace import open_trace
+from tracelane.tui.panels.table import TablePane
+
+async def main():
+    async with open_viewer(open_trace(sys.argv[1]), (120, 40)) as (app, pilot):
+        app.action_jump(0, 6)
+        app.run_command("lane-rows")
+        await wait_until_idle(app, pilot)
+        pane = app.main.query_one("#lane-rows", TablePane)
+        print(pane.shown_table.numbers("count").tolist())
+        await press_keys(app, pilot, "down", "enter")
+        print(app.trace.name(app.store.selected.row, app.store.selected.index))
+        app.action_jump(0, 10)
+        await wait_until_idle(app, pilot)
+        print(pane.shown_table.numbers("count").tolist())
 
 asyncio.run(main())
 """
@@ -109,6 +135,7 @@ def test_every_recipe_is_followed_here() -> None:
         "Add a log format or a column of a log",
         "Add a form of tables",
         "Add a viewer command",
+        "Add a panel",
         "Add an overlay",
         "Add a dialect",
         "Add a producer",
@@ -199,12 +226,20 @@ def test_a_form(follow: Callable[[str], Run], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_viewer_command(follow: Callable[[str], Run], tmp_path: Path) -> None:
-    """The command does what it says, and stands in the table of keys."""
+    """A controller's command and a move do what they say, and stand in the table of keys."""
     run = follow("Add a viewer command")
-    assert re.fullmatch(r"\d+ lanes", run("-c", PRESS, str(small_file(tmp_path))).strip())
+    said, off_middle = run("-c", PRESS, str(small_file(tmp_path))).splitlines()
+    assert re.fullmatch(r"\d+ lanes", said) and abs(float(off_middle)) <= 1  # ns
     assert "Say how many lanes" in run(
         "-c", "from tracelane.tui.commands.table import *; print(commands_table())"
     )
+
+
+@pytest.mark.slow
+def test_a_panel(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """It lists the rows of the lane in focus, Enter leads to one, and it follows to another lane."""
+    printed = follow("Add a panel")("-c", LOOK, str(small_file(tmp_path))).splitlines()
+    assert printed == ["[2, 2, 2]", "aten::linear", "[2]"]
 
 
 UNDERLINED = """
@@ -239,29 +274,36 @@ def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_producer(follow: Callable[[str], Run], tmp_path: Path) -> None:
-    """Queues are the device's work, the lane of iterations gives the steps, a wait is no kernel."""
+    """Queues are the device's work, the lane of iterations gives the steps; a wait is no kernel, and counts
+    in the time of what communicates.
+    """
     run = follow("Add a producer")
     names = [
-        ("process_name", 0, "Example NPU"),
+        ("process_name", 0, "Example NPU 3"),
         ("thread_name", 1, "Queue 1"),
-        ("thread_name", 2, "Iterations"),
+        ("thread_name", 2, "Queue 2"),
+        ("thread_name", 3, "Iterations"),
     ]
     events = [
         {"ph": "M", "name": kind, "pid": 5, "tid": tid, "args": {"name": text}} for kind, tid, text in names
     ]
     for at in (0, 100):
-        slices = (("gemm", 1, at, 40), ("wait_peer", 1, at + 40, 20), (f"iteration {at}", 2, at, 90))
+        slices = (
+            *(("gemm", 1, at, 40), ("wait_peer", 1, at + 40, 20), ("wait_peer", 1, at + 80, 5)),
+            *(("excomm::reduce", 2, at + 40, 30), (f"iteration {at}", 3, at, 90)),
+        )
         events += [
             {"ph": "X", "name": name, "pid": 5, "tid": tid, "ts": ts, "dur": dur}
             for name, tid, ts, dur in slices
         ]
     path = tmp_path / "example.json"
     path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
-    (kernel,) = _json(run, "kernels", str(path))["kernels"]
-    assert (kernel["name"], kernel["total_ns"]) == ("gemm", 80_000)
+    kernels = {row["name"]: row["total_ns"] for row in _json(run, "kernels", str(path))["kernels"]}
+    assert kernels == {"gemm": 80_000, "excomm::reduce": 60_000}
     assert len(_json(run, "steps", str(path))["steps"]) == 2
     (state,) = _json(run, "breakdown", str(path))["states"]
-    assert (state["compute_ns"], state["collective_waiting_ns"]) == (80_000, 40_000)
+    assert (state["label"], state["compute_ns"]) == ("Example NPU 3", 80_000)
+    assert (state["collective_waiting_ns"], state["collective_unsplit_ns"]) == (40_000, 20_000)
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ OF_LIBRARIES = frozenset({"Segment"})
 def test_all_sources_keep_it(rule: Rule) -> None:
     """No file does what the rule forbids, but for what is exempt."""
     assert not look().breaches[rule.name], "\n".join(
-        (str(rule.breaches.__doc__), *look().breaches[rule.name])
+        (f"{rule.breaches.__module__}: {rule.breaches.__doc__}", *look().breaches[rule.name])
     )
 
 

@@ -106,7 +106,9 @@ def _joined_texts(file: SourceFile) -> Iterator[tuple[int, str]]:
 
 
 def _keys_in_letters(file: SourceFile) -> Iterator[tuple[int, str]]:
-    """No string of tui, nor of core, which the viewer shows too, names the key of a command by itself."""
+    """No string of tui, nor of core, which the viewer shows too, names the key of a command by itself: write
+    {search} for the key of the command `search`; what Enter does in a list is worded as in OF_PARTS.
+    """
     for line, text in _joined_texts(file):
         if "{ " not in text and " " in text and (keys := keys_named(text)):
             yield line, f"{keys} in {text!r}"

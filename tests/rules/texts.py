@@ -26,7 +26,7 @@ STREAMS = frozenset(("text", "universal_newlines"))
 
 
 def _banned(file: SourceFile) -> Iterator[tuple[int, str]]:
-    """No message, title, hint or help has a word of the list: they say things plainly."""
+    """No message, title, hint or help has a word of BANNED: they say things plainly."""
     for line, text in file.texts():
         if " " in text.strip() and (words := BANNED.findall(ALLOWED.sub("", text))):
             yield line, f"{', '.join(words)} in {text!r}"

@@ -72,7 +72,10 @@ def _errors_fail_the_test(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
         if isinstance(error, TracelaneError):  # bad input, which users are told of
             show(app, error)
         elif not app.concerns_nobody(error):
-            OpenApp.take_error(app, error)
+            try:
+                raise error  # rich prints only what is being handled
+            except Exception:
+                OpenApp.take_error(app, error)
 
     monkeypatch.setattr(BoundedApp, "report_error", fail)
 
