@@ -131,7 +131,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 def test_in_turn(checkout: Checkout) -> None:
     """The README's two commands run in a clone with nothing beside it, below a folder with a space, with
-    nothing more in the environment; there the fast tests in the C locale, too; the rest here. No clone is left.
+    nothing more in the environment; there the fast tests in the C locale; the rest here. No clone is left.
     """
     done = checkout.run()
     assert done.returncode == 0, done.stderr

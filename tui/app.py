@@ -93,6 +93,7 @@ class TracelaneApp(Stage):
             self.handlers.update(controller.commands())
             self.verbs.update(controller.verbs())
             self.fillers.update(controller.fillers())
+            self.followed.update(controller.followed())
             for heard, hearer in controller.hearers().items():
                 self.hearers.setdefault(heard, []).append(hearer)
         store.follow(self._state_changed, self.drawing.fitted)

@@ -19,6 +19,7 @@ from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneEr
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.safe_text import safe
 from tracelane.core.query.views import SliceId
+from tracelane.core.trace import Trace
 
 from .actions.lanes import lane_change_text
 from .actions.scene import Refusal
@@ -29,6 +30,7 @@ from .draw.header import HeaderPiece
 from .draw.room import MESSAGE_FROM
 from .draw.things import thing_by_id
 from .screens.answer import PickScreen
+from .session import Session
 from .session_store import SessionStore
 from .terminal.boundary import BoundedApp
 from .terminal.pacing import PacedApp
@@ -169,6 +171,8 @@ class Stage(PacedApp):
         """What carries out each command that is typed with an argument."""
         self.fillers: dict[str, Callable[[], object]] = {}
         """What fills each panel."""
+        self.followed: dict[str, Follows] = {}
+        """What some panels depend on beside what all do."""
         self.hearers: dict[Heard, list[Callable[[WidgetMessage], object]]] = {}
         """What hears messages of widgets, one after the other."""
         self.opening: Opening | None = None
@@ -378,6 +382,8 @@ Heard: TypeAlias = tuple[type[WidgetMessage], str]
 """A class of messages, and what they are about; empty: anything else."""
 Commands: TypeAlias = Mapping[str, Callable[..., object]]
 """What carries out each of some commands, by their ids, or fills each of some panels."""
+Follows: TypeAlias = Callable[[Trace, Session], object]
+"""What of a trace and its session a panel depends on."""
 
 
 def does(command_id: str, *arguments: object, typed: bool = False) -> Callable[[M], M]:
@@ -392,11 +398,15 @@ def does(command_id: str, *arguments: object, typed: bool = False) -> Callable[[
     return noted
 
 
-def fills(panel: str) -> Callable[[M], M]:
-    """Have a method fill a panel."""
+def fills(panel: str, follows: Follows | None = None) -> Callable[[M], M]:
+    """Have a method fill a panel whenever selection, range, filter, clocks or steps have changed, or what it
+    follows beside these.
+    """
 
     def noted(method: M) -> M:
         method.__dict__.setdefault("filled", {})[panel] = ()
+        if follows is not None:
+            method.__dict__.setdefault("follows", {})[panel] = follows
         return method
 
     return noted
@@ -432,6 +442,14 @@ class Controller:
     def fillers(self) -> Commands:
         """Return what fills each of its panels, by their names."""
         return self._noted("filled")
+
+    def followed(self) -> Mapping[str, Follows]:
+        """Return what some of its panels depend on beside what all do."""
+        return {
+            panel: follows
+            for method in vars(type(self)).values()
+            for panel, follows in getattr(method, "follows", {}).items()
+        }
 
     def hearers(self) -> Mapping[Heard, Callable[..., object]]:
         """Return what hears each of some messages."""

@@ -288,8 +288,7 @@ class DrawingController(Controller):
         if self._room(before) != self._room(now) or shared_for != self._shared_for:
             self.share_room()
         self.fill_footer()
-        moved = (before.cursor, before.focus) != (now.cursor, now.focus)
-        if _panel_state(before) != _panel_state(now) or (moved and on_log(self.store.trace, now)):
+        if self._panel_state(before) != self._panel_state(now):
             self.panels.panel_soon()
 
     def draw_minimap(self) -> None:
@@ -368,8 +367,9 @@ class DrawingController(Controller):
         """Return what the panel's height depends on."""
         return session.panel_size, session.panel, self._is_empty(session)
 
-
-def _panel_state(session: Session) -> tuple[object, ...]:
-    """Return what the panel's contents depend on."""
-    what = session.range, session.baseline, session.only, session.filter, session.steps
-    return session.panel, session.selection, session.clocks, *what
+    def _panel_state(self, session: Session) -> tuple[object, ...]:
+        """Return what the panel's contents depend on."""
+        follows = self.app.followed.get(session.panel)
+        own = None if follows is None else follows(self.store.trace, session)
+        what = session.range, session.baseline, session.only, session.filter, session.steps
+        return session.panel, session.selection, session.clocks, *what, own

@@ -16,7 +16,7 @@ from tracelane.core.query.args import Arguments
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace
 
-from ..actions.clocks import read_out
+from ..actions.clocks import on_log, read_out
 from ..actions.scene import Refusal
 from ..draw.things import Thing
 from ..lanes.canvas import LaneCanvas
@@ -26,7 +26,7 @@ from ..panels.overview import DetailsPane
 from ..panels.panel import Panel, next_panel
 from ..read_report import ReadReportRow, read_report_rows
 from ..screens.answer import CopiedText
-from ..session import Selectable
+from ..session import Selectable, Session
 from ..stage import Controller, Recent, Stage, does, fills, hears
 from ..times import stamps_of
 from ..widgets.table import VirtualTable
@@ -48,6 +48,11 @@ def event_arguments_of(trace: Trace, thing: Thing) -> Arguments:
     if thing.slice is not None:
         return trace.arguments(thing.slice)
     return trace.event_arguments(thing.id.source, thing.id.ordinal)
+
+
+def _sample_read(trace: Trace, session: Session) -> object:
+    """Return what the sample that is read out depends on, on the row of a log."""
+    return (session.cursor, session.focus) if on_log(trace, session) else None
 
 
 class PanelController(Controller):
@@ -143,7 +148,7 @@ class PanelController(Controller):
             self._read_report = rows
             self.app.main.query_one("#problems", VirtualTable).show(read_report_columns(rows), len(rows))
 
-    @fills("details")
+    @fills("details", follows=_sample_read)
     def _fill_details(self) -> None:
         thing = self.store.scene.selected
         if thing is None:
