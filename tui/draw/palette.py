@@ -131,6 +131,7 @@ class Palette:
         """
         self.fills = cache(partial(self._by_level, has_text=False))
         """The same for cells without text."""
+        self._least_ink = cache(self._least_ink_of)
         self.overview = cache(self._overview)
         self.map_cell = cache(self._map_cell)
         """The style of a cell of the map of ranks: (code of the glyph, of the ground) -> style."""
@@ -221,7 +222,7 @@ class Palette:
             return shown_as(blend(self.surface, self._base(key), share), SYSTEMS[self.depth])
         return shown_as(self._base(key), SYSTEMS[self.depth])
 
-    def _least_ink(self, key: str) -> float:
+    def _least_ink_of(self, key: str) -> float:
         base, ground = self._base(key), shown_as(self.surface, SYSTEMS[self.depth])
         for hundredths in range(round(100 * MIN_INK), 100):
             pale = shown_as(blend(self.surface, base, hundredths / 100), SYSTEMS[self.depth])
