@@ -18,9 +18,9 @@ profiler.cc; MindSpore, ascend_timeline_generator.py; Node.js, its doc/api/traci
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -31,20 +31,20 @@ from .flex import is_flex
 from .format import LaneRole, RowKind
 from .store import Index
 
-NEVER = re.compile(r"$^")
+NEVER = r"$^"
+"""Patterns are texts: of most rows none is ever asked, and to compile all would take longer than to look."""
 
 
-@dataclass(frozen=True)
-class LaneSign:
+class LaneSign(NamedTuple):
     """Lanes by how their process and they themselves are called, and their slices where that tells, and what
     they are.
     """
 
-    process: re.Pattern[str]
-    lane: re.Pattern[str]
+    process: str
+    lane: str
     role: LaneRole
-    slices: re.Pattern[str] | None = None  # the names of all of its slices
-    holding: re.Pattern[str] | None = None  # … and of one at least
+    slices: str = ""  # the names of all of its slices, in any case
+    holding: str = ""  # … and of one at least
     steps: bool = False  # whether its slices are the steps
     collectives: bool = False  # whether its slices are whole collectives
 
@@ -56,49 +56,27 @@ events, each as `key: value`.
 """
 
 
-@dataclass(frozen=True)
-class Producer:
+class Producer(NamedTuple):
     """A tool that writes traces. The first of its `lanes` that fits a lane decides what the lane is."""
 
     name: str
-    signs: dict[Where, re.Pattern[str]] = field(default_factory=dict)
+    signs: Mapping[Where, str] = MappingProxyType({})
     """It wrote what has one text at least for each of these. What stands beside the events is not known yet
     when lanes get their roles: a row with `lanes` does without.
     """
     lanes: tuple[LaneSign, ...] = ()
     is_told_by_names: Callable[[Index], bool] | None = None
     """In place of signs, for a tool whose files hold nothing but slices."""
-    waits: re.Pattern[str] = NEVER
-    tasks: re.Pattern[str] = NEVER
+    waits: str = NEVER
+    tasks: str = NEVER
     """Slices around all that a thread does, of whose own time nothing more is known."""
-    parts: re.Pattern[str] = NEVER
-    joined: re.Pattern[str] = NEVER
+    parts: str = NEVER
+    joined: str = NEVER
     """Processes whose lanes belong to the device of another one, where the file has just one device."""
     step_argument: str = ""
     """What arguments of slices that are steps have, and no others."""
     is_of_memory: bool = False
     """Whether what takes time is not in its files: their slices are stacks of allocations."""
-
-
-def _sign(
-    process: str,
-    lane: str,
-    role: LaneRole,
-    *,
-    slices: str = "",
-    holding: str = "",
-    steps: bool = False,
-    collectives: bool = False,
-) -> LaneSign:
-    return LaneSign(
-        re.compile(process),
-        re.compile(lane),
-        role,
-        slices=re.compile(slices, re.IGNORECASE) if slices else None,
-        holding=re.compile(holding, re.IGNORECASE) if holding else None,
-        steps=steps,
-        collectives=collectives,
-    )
 
 
 def _is_onnx_runtime(index: Index) -> bool:
@@ -116,11 +94,11 @@ def _is_mindspore(index: Index) -> bool:
     operators or streams.
     """
     names = index.strings(distinct(index.column("slices.name")[:MAX_NAMES]))
-    known = sum(1 for name in names if OPERATOR.search(name) or STREAMS.search(name))
+    known = sum(1 for name in names if re.search(OPERATOR, name) or re.search(STREAMS, name))
     return 2 * known > len(names)
 
 
-OPERATOR, STREAMS = re.compile(r"^[\w/]*[A-Z]\w*-op\d+$"), re.compile(r"^stream_\d+_parallel_\d+$")
+OPERATOR, STREAMS = r"^[\w/]*[A-Z]\w*-op\d+$", r"^stream_\d+_parallel_\d+$"
 """What MindSpore calls operators, and the time in which streams work beside each other."""
 XLA_DEVICE = r"/device:(?=GPU|TPU)"
 """What stands before a device and its number in XLA's names of processes."""
@@ -137,10 +115,10 @@ with blanks since.
 PROFILING = r"^PROFILING_(EN|DIS)ABLE$"
 """Tasks that switch the profiler on and off, on a stream of their own."""
 CANN = "CANN (msprof)"
-CANN_WAITS = re.compile(r"^(NOTIFY|EVENT)[_ ]?WAIT([_ ]SQE)?$", re.IGNORECASE)
+CANN_WAITS = r"(?i)^(NOTIFY|EVENT)[_ ]?WAIT([_ ]SQE)?$"
 KINETO = "PyTorch profiler (Kineto)"
 TF_TIMELINE = "TensorFlow (timeline)"
-SNAPSHOT_DEVICE = re.compile(r"^memory of device \d+$")
+SNAPSHOT_DEVICE = r"^memory of device \d+$"
 """What `core/read/snapshot.py` calls a device: the stacks on its streams are of allocations, no work."""
 ALLOCATION_EVENT, RELEASE_EVENT = "MemoryAllocation", "MemoryDeallocation"
 """The names of the slices, of no length, that allocators of XLA and TensorFlow record."""
@@ -148,112 +126,110 @@ HOST, DEVICE, DERIVED = LaneRole.HOST, LaneRole.DEVICE, LaneRole.DERIVED
 PRODUCERS = (
     Producer(
         CANN,
-        {"process": re.compile(r"^(Ascend Hardware|HCCL)$"), "lane": re.compile(HCCL_WHOLE)},
+        {"process": r"^(Ascend Hardware|HCCL)$", "lane": HCCL_WHOLE},
         (
-            _sign(r"^Ascend Hardware$", r"^Step Trace", DERIVED, steps=True),
-            _sign(
+            LaneSign(r"^Ascend Hardware$", r"^Step Trace", DERIVED, steps=True),
+            LaneSign(
                 r"^Ascend Hardware$",
                 r"",
                 DERIVED,
                 slices=rf"^({HCCL_TASK}|MEMCPY_ASYNC)$",
                 holding=r"^NOTIFY",
             ),
-            _sign(r"^Ascend Hardware$", r"", DERIVED, slices=PROFILING),
-            _sign(r"^Ascend Hardware$", r"", DEVICE),
-            _sign(HCCL, HCCL_WHOLE, DEVICE, collectives=True),
-            _sign(HCCL, r"", DERIVED),
-            _sign(r"^Overlap Analysis$", r"", DERIVED),
+            LaneSign(r"^Ascend Hardware$", r"", DERIVED, slices=PROFILING),
+            LaneSign(r"^Ascend Hardware$", r"", DEVICE),
+            LaneSign(HCCL, HCCL_WHOLE, DEVICE, collectives=True),
+            LaneSign(HCCL, r"", DERIVED),
+            LaneSign(r"^Overlap Analysis$", r"", DERIVED),
         ),
         waits=CANN_WAITS,
-        parts=re.compile(rf"^({HCCL_TASK})([_ ]SQE)?$", re.IGNORECASE),
-        joined=re.compile(HCCL),
+        parts=rf"(?i)^({HCCL_TASK})([_ ]SQE)?$",
+        joined=HCCL,
     ),
     Producer(
         CANN,
-        {"process": re.compile(r"^Ascend Hardware$")},
+        {"process": r"^Ascend Hardware$"},
         (
-            _sign(r"^Ascend Hardware$", r"^Step Trace", DERIVED, steps=True),
-            _sign(r"^Ascend Hardware$", r"", DERIVED, slices=PROFILING),
-            _sign(r"^Ascend Hardware$", r"", DEVICE),
-            _sign(r"^Overlap Analysis$", r"", DERIVED),
+            LaneSign(r"^Ascend Hardware$", r"^Step Trace", DERIVED, steps=True),
+            LaneSign(r"^Ascend Hardware$", r"", DERIVED, slices=PROFILING),
+            LaneSign(r"^Ascend Hardware$", r"", DEVICE),
+            LaneSign(r"^Overlap Analysis$", r"", DERIVED),
         ),
         waits=CANN_WAITS,
     ),
     Producer(
         CANN,
-        {"process": re.compile(r"^Step Trace$"), "category": re.compile(r"^Iteration Time$")},
-        (_sign(r"^Step Trace$", r"", DERIVED, steps=True),),
+        {"process": r"^Step Trace$", "category": r"^Iteration Time$"},
+        (LaneSign(r"^Step Trace$", r"", DERIVED, steps=True),),
     ),
     Producer(
         "XLA (TPU)",
-        {"process": re.compile(r"^/device:TPU:\d+")},
+        {"process": r"^/device:TPU:\d+"},
         (
-            _sign(r"^/device:TPU:", r"^XLA Ops$", DEVICE),
-            _sign(r"^/device:TPU:", r"^Steps$", DERIVED, steps=True),
-            _sign(r"^/device:TPU:", r"", DERIVED),
+            LaneSign(r"^/device:TPU:", r"^XLA Ops$", DEVICE),
+            LaneSign(r"^/device:TPU:", r"^Steps$", DERIVED, steps=True),
+            LaneSign(r"^/device:TPU:", r"", DERIVED),
         ),
     ),
     Producer(
         "XLA (GPU)",
-        {"process": re.compile(r"^/device:GPU:\d+(?![/\d])")},
+        {"process": r"^/device:GPU:\d+(?![/\d])"},
         (
-            _sign(r"^/device:GPU:", r"^Stream #", DEVICE),
-            _sign(r"^/device:GPU:", r"^Steps$", DERIVED, steps=True),
-            _sign(r"^/device:GPU:", r"", DERIVED),
+            LaneSign(r"^/device:GPU:", r"^Stream #", DEVICE),
+            LaneSign(r"^/device:GPU:", r"^Steps$", DERIVED, steps=True),
+            LaneSign(r"^/device:GPU:", r"", DERIVED),
         ),
     ),
-    Producer("XLA (host)", {"process": re.compile(r"^/host:(CPU|[A-Z]+_[A-Z]+)$")}, step_argument="step_num"),
+    Producer("XLA (host)", {"process": r"^/host:(CPU|[A-Z]+_[A-Z]+)$"}, step_argument="step_num"),
     Producer(
         TF_TIMELINE,
-        {"process": re.compile(r"/(device:GPU|gpu):\d+/stream:all Compute$")},
+        {"process": r"/(device:GPU|gpu):\d+/stream:all Compute$"},
         (
-            _sign(r"/stream:all Compute$|/memcpy Compute$", r"", DEVICE),
-            _sign(r"/stream:\d+ Compute$", r"", DERIVED),
+            LaneSign(r"/stream:all Compute$|/memcpy Compute$", r"", DEVICE),
+            LaneSign(r"/stream:\d+ Compute$", r"", DERIVED),
         ),
-        joined=re.compile(r"/memcpy Compute$"),
+        joined=r"/memcpy Compute$",
     ),
-    Producer(TF_TIMELINE, {"process": re.compile(r"^/job:\S*/(device:)?[cg]pu:\d+ Compute$", re.IGNORECASE)}),
+    Producer(TF_TIMELINE, {"process": r"(?i)^/job:\S*/(device:)?[cg]pu:\d+ Compute$"}),
     Producer(
         "rocprof",
-        {"process": re.compile(r"^CPU (HIP|HSA) API$")},
-        (_sign(r"^COPY$", r"", DEVICE), _sign(r"^CPU (HIP|HSA) API$|^Markers and Ranges$", r"", HOST)),
-        joined=re.compile(r"^COPY$"),
+        {"process": r"^CPU (HIP|HSA) API$"},
+        (LaneSign(r"^COPY$", r"", DEVICE), LaneSign(r"^CPU (HIP|HSA) API$|^Markers and Ranges$", r"", HOST)),
+        joined=r"^COPY$",
     ),
     Producer(
         "PyTorch (memory snapshot)",
         {"process": SNAPSHOT_DEVICE},
-        (_sign(SNAPSHOT_DEVICE.pattern, r"^(stream \d+|allocated before)$", DERIVED),),
+        (LaneSign(SNAPSHOT_DEVICE, r"^(stream \d+|allocated before)$", DERIVED),),
         is_of_memory=True,
     ),
     Producer("FLEX (AIU job trace)", is_told_by_names=is_flex),
     Producer(
         "Proton (Triton)",
-        {"process": re.compile(r"^(Trace|Proton)$"), "lane": re.compile(r"^(GPU|Graph:) Stream \d+$")},
+        {"process": r"^(Trace|Proton)$", "lane": r"^(GPU|Graph:) Stream \d+$"},
         (
-            _sign(r"", r"^GPU Stream \d+$", DEVICE),
-            _sign(r"", r"^Graph: Stream \d+$", DERIVED),
-            _sign(r"", r"^CPU Thread \d+$", HOST),
+            LaneSign(r"", r"^GPU Stream \d+$", DEVICE),
+            LaneSign(r"", r"^Graph: Stream \d+$", DERIVED),
+            LaneSign(r"", r"^CPU Thread \d+$", HOST),
         ),
     ),
     Producer(
         "nsys2json (Nsight Systems)",
-        {"process": re.compile(r"^Device \d+$"), "lane": re.compile(r"^(Stream|NVTX Kernel Thread) \d+$")},
+        {"process": r"^Device \d+$", "lane": r"^(Stream|NVTX Kernel Thread) \d+$"},
         (
-            _sign(r"^Device \d+$", r"^Stream \d+$", DEVICE),
-            _sign(r"^Device \d+$", r"^NVTX Kernel Thread \d+$", DERIVED),
-            _sign(r"^Device \d+$", r"^(NVTX|CUDA API) Thread \d+$", HOST),
+            LaneSign(r"^Device \d+$", r"^Stream \d+$", DEVICE),
+            LaneSign(r"^Device \d+$", r"^NVTX Kernel Thread \d+$", DERIVED),
+            LaneSign(r"^Device \d+$", r"^(NVTX|CUDA API) Thread \d+$", HOST),
         ),
     ),
     Producer(
         "nsys-ai (Nsight Systems)",
-        {"category": re.compile(r"^gpu_kernel$"), "lane": re.compile(r"^(NVTX Lvl \d+|Stream \d+ \(\w+\))$")},
+        {"category": r"^gpu_kernel$", "lane": r"^(NVTX Lvl \d+|Stream \d+ \(\w+\))$"},
     ),
-    Producer("RPD (rocmProfileData)", {"process": re.compile(r"^GPU\d+$"), "lane": re.compile(r"^Hip \d+$")}),
-    Producer("aiu-trace-analyzer", {"beside": re.compile(r"^otherData: .*Acelyzer")}),
+    Producer("RPD (rocmProfileData)", {"process": r"^GPU\d+$", "lane": r"^Hip \d+$"}),
+    Producer("aiu-trace-analyzer", {"beside": r"^otherData: .*Acelyzer"}),
     *(
-        Producer(
-            f"{KINETO}, {device}", {"beside": re.compile(r"^schemaVersion: "), "category": re.compile(sign)}
-        )
+        Producer(f"{KINETO}, {device}", {"beside": r"^schemaVersion: ", "category": sign})
         for device, sign in (
             ("PrivateUse1", r"^privateuse1_"),
             ("XPU", r"^xpu_"),
@@ -263,77 +239,67 @@ PRODUCERS = (
     ),
     Producer(
         f"{KINETO}, ROCm",
-        {
-            "beside": re.compile(
-                r"^(roctracer|rocprofiler-sdk|hip_driver|hip_runtime)_version: |^deviceProperties: .*AMD"
-            )
-        },
+        {"beside": r"^(roctracer|rocprofiler-sdk|hip_driver|hip_runtime)_version: |^deviceProperties: .*AMD"},
     ),
     Producer(
         f"{KINETO}, ROCm",
         {
-            "beside": re.compile(r"^schemaVersion: "),
-            "category": re.compile(r"^(cuda|hip)_(runtime|driver)$"),
-            "name": re.compile(r"^hip[A-Z]"),
+            "beside": r"^schemaVersion: ",
+            "category": r"^(cuda|hip)_(runtime|driver)$",
+            "name": r"^hip[A-Z]",
         },
     ),
     Producer(
         f"{KINETO}, CUDA",
         {
-            "beside": re.compile(r"^(schemaVersion|cupti_version): "),
-            "category": re.compile(r"^(cuda_(runtime|driver)|Runtime)$"),
+            "beside": r"^(schemaVersion|cupti_version): ",
+            "category": r"^(cuda_(runtime|driver)|Runtime)$",
         },
     ),
     Producer(
         KINETO,
         {
-            "beside": re.compile(r"^schemaVersion: "),
-            "category": re.compile(r"^(cpu_op|cpu_instant_event|user_annotation|Operator|Trace|[Kk]ernel)$"),
+            "beside": r"^schemaVersion: ",
+            "category": r"^(cpu_op|cpu_instant_event|user_annotation|Operator|Trace|[Kk]ernel)$",
         },
     ),
-    Producer("Dynamo (chromium events)", {"category": re.compile(r"^dynamo_timed$")}),
+    Producer("Dynamo (chromium events)", {"category": r"^dynamo_timed$"}),
     Producer("ONNX Runtime", is_told_by_names=_is_onnx_runtime),
     Producer(
         "MindSpore (timeline)",
         is_told_by_names=_is_mindspore,
         lanes=(
-            _sign(r"", r"", DERIVED, slices=STREAMS.pattern),
-            _sign(r"", r"", DEVICE, slices=OPERATOR.pattern),
+            LaneSign(r"", r"", DERIVED, slices=STREAMS),
+            LaneSign(r"", r"", DEVICE, slices=OPERATOR),
         ),
     ),
     Producer(
         "clang (-ftime-trace)",
-        {"process": re.compile(r"^clang"), "name": re.compile(r"^(Source|Frontend|Backend|OptModule)$")},
-        (_sign(r"", r"", DERIVED, slices=r"^Total "),),
+        {"process": r"^clang", "name": r"^(Source|Frontend|Backend|OptModule)$"},
+        (LaneSign(r"", r"", DERIVED, slices=r"^Total "),),
     ),
     Producer(
         "Bazel",
         {
-            "category": re.compile(r"^(general information|build phase marker|action processing)$"),
-            "lane": re.compile(r"^(Critical Path|Main Thread)$"),
+            "category": r"^(general information|build phase marker|action processing)$",
+            "lane": r"^(Critical Path|Main Thread)$",
         },
-        (_sign(r"", r"^Critical Path$", DERIVED),),
-        waits=re.compile(r"^Parallel Evaluator evaluation$|^Waiting |^acquiring "),
+        (LaneSign(r"", r"^Critical Path$", DERIVED),),
+        waits=r"^Parallel Evaluator evaluation$|^Waiting |^acquiring ",
     ),
-    Producer("Node.js", {"category": re.compile(r"^node($|[,.])")}),
-    Producer(
-        "Node.js", {"category": re.compile(r"^v8($|[,.])"), "lane": re.compile(r"^JavaScriptMainThread$")}
-    ),
+    Producer("Node.js", {"category": r"^node($|[,.])"}),
+    Producer("Node.js", {"category": r"^v8($|[,.])", "lane": r"^JavaScriptMainThread$"}),
     Producer(
         "viztracer",
-        {"beside": re.compile(r"^viztracer_metadata: ")},
-        waits=re.compile(
-            r"^(time\.sleep|select\.\w+(\.\w+)?|(_thread|_multiprocessing)\.\w+\.(acquire|__enter__)"
-            r"|posix\.(waitpid|wait4|poll)|_queue\.SimpleQueue\.get)$"
-        ),
+        {"beside": r"^viztracer_metadata: "},
+        waits=r"^(time\.sleep|select\.\w+(\.\w+)?|(_thread|_multiprocessing)\.\w+\.(acquire|__enter__)"
+        r"|posix\.(waitpid|wait4|poll)|_queue\.SimpleQueue\.get)$",
     ),
     Producer(
         "Chrome",
-        {"category": re.compile(r"devtools\.timeline|^(blink|toplevel|renderer_host)\b|^cc,")},
-        tasks=re.compile(
-            r"^((ThreadControllerImpl::|MessageLoop::|ThreadPool_)?RunTask|ThreadController::Task|toplevel)$"
-            r"|ProcessTaskFromWorkQueue$"
-        ),
+        {"category": r"devtools\.timeline|^(blink|toplevel|renderer_host)\b|^cc,"},
+        tasks=r"^((ThreadControllerImpl::|MessageLoop::|ThreadPool_)?RunTask|ThreadController::Task|toplevel)$"
+        r"|ProcessTaskFromWorkQueue$",
     ),
 )
 """The known ones; a file is of the first whose signs it has."""
@@ -385,7 +351,7 @@ def _has_signs(index: Index, producer: Producer, texts: dict[Where, list[str]]) 
     for where, pattern in producer.signs.items():
         if where not in texts:
             texts[where] = list(_texts(index, where))
-        if not any(map(pattern.search, texts[where])):
+        if not any(map(re.compile(pattern).search, texts[where])):
             return False
     return True
 
@@ -419,9 +385,9 @@ def lane_signs(index: Index, producer: Producer) -> dict[int, LaneSign]:
     for number, (process, lane) in enumerate(zip(index.lanes["process"].tolist(), lanes)):
         for sign in producer.lanes:
             if (
-                sign.process.search(processes[process])
-                and sign.lane.search(lane)
-                and (sign.slices is None or _holds_such(index, number, sign))
+                re.search(sign.process, processes[process])
+                and re.search(sign.lane, lane)
+                and (not sign.slices or _holds_such(index, number, sign))
             ):
                 signs[number] = sign
                 break
@@ -436,9 +402,8 @@ def _holds_such(index: Index, lane: int, sign: LaneSign) -> bool:
     names = index.column("slices.name")
     parts = [names[int(row["first"]) : int(row["first"] + row["count"])] for row in rows]
     texts = index.strings(distinct(np.concatenate(parts))) if parts else []
-    slices, holding = sign.slices or NEVER, sign.holding
-    is_one = bool(texts) and all(map(slices.search, texts))
-    return is_one and (holding is None or any(map(holding.search, texts)))
+    slices, holding = (re.compile(text, re.IGNORECASE).search for text in (sign.slices, sign.holding))
+    return bool(texts) and all(map(slices, texts)) and any(map(holding, texts))
 
 
 def steps_lanes(index: Index) -> list[int]:
@@ -483,9 +448,9 @@ def parts_of_collectives(index: Index) -> U32:
     return _names(index, producer.parts if has_whole else producer.waits)
 
 
-def _names(index: Index, pattern: re.Pattern[str]) -> U32:
-    if pattern is NEVER:
+def _names(index: Index, pattern: str) -> U32:
+    if pattern == NEVER:
         return np.empty(0, np.uint32)
     numbers = distinct(index.column("slices.name"))
-    texts = zip(numbers.tolist(), index.strings(numbers))
-    return np.array([number for number, text in texts if pattern.search(text)], np.uint32)
+    texts, search = zip(numbers.tolist(), index.strings(numbers)), re.compile(pattern).search
+    return np.array([number for number, text in texts if search(text)], np.uint32)

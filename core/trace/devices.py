@@ -63,7 +63,7 @@ def _joined(trace: TraceLanes, processes: Sequence[tuple[Process, tuple[int, ...
     for source, group in groupby(processes, lambda one: one[0].source):
         index, members = trace.indexes[source], list(group)
         producer = producer_of(index) if len(members) > 1 else None
-        joins = [producer is not None and bool(producer.joined.search(one.name)) for one, _ in members]
+        joins = [producer is not None and bool(re.search(producer.joined, one.name)) for one, _ in members]
         owners = [member for member, join in zip(members, joins) if not join]
         if len(owners) == 1 and any(joins):
             members = [(owners[0][0], tuple(sorted(lane for _, lanes in members for lane in lanes)))]

@@ -426,9 +426,9 @@ def _no_work(producer: Producer | None, name: str) -> str:
     """Return "waits" for slices that wait, as the file's producer or their name says, "tasks" for those that
     only hold what a thread does, "" for all others.
     """
-    if producer is not None and producer.tasks.search(name):
+    if producer is not None and re.search(producer.tasks, name):
         return "tasks"
-    is_wait = WAITING.search(name) or (producer is not None and producer.waits.search(name))
+    is_wait = WAITING.search(name) or (producer is not None and re.search(producer.waits, name))
     return "waits" if is_wait else ""
 
 
