@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracelane.core.base.private import read_settings
 
@@ -14,14 +13,13 @@ DARK_THEME = "tracelane-dark"
 LIGHT_THEME = "tracelane-light"
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(NamedTuple):
     """Settings with their defaults; `complaints` says in plain words what of the file was not understood."""
 
     theme: str = DARK_THEME
     eighths: bool | None = None  # slice edges in eighths of a cell; None: unless over SSH
-    keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    queries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # by name, in SQL
+    keys: Mapping[str, str] = MappingProxyType({})
+    queries: Mapping[str, str] = MappingProxyType({})  # by name, in SQL
     complaints: tuple[str, ...] = ()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.query.views import SliceId
+from tracelane.core.query.views import EventId, SliceId
 
 ZOOM_STEP = 1.5
 ZOOM_LEAP = 10.0
@@ -93,20 +93,12 @@ class RowKey:
     depth: int
 
 
-@dataclass(frozen=True)
-class InstantId:
-    """An instant or a counter sample, named by its event's ordinal."""
-
-    source: int
-    ordinal: int
+class InstantId(EventId):
+    """An instant or a counter sample, named by its event."""
 
 
-@dataclass(frozen=True)
-class GapId:
-    """The gap that a slice ends, named by that slice's ordinal."""
-
-    source: int
-    ordinal: int
+class GapId(EventId):
+    """The gap that a slice ends, named by that slice's event."""
 
 
 Selectable: TypeAlias = SliceId | InstantId | GapId

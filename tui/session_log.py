@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
 from collections import deque
 from pathlib import Path
 
@@ -49,6 +48,8 @@ class SessionLog:
 
     def error(self, error: BaseException) -> Path | None:
         """Log an error with its traceback; return the file, None where none can be written."""
+        import traceback  # most logs have none
+
         if self._file is None and self._default is not None:
             try:
                 self._open(self._default)

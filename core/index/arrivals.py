@@ -13,8 +13,9 @@ from ..base.errors import UnreadableError
 from ..read.source import open_source
 from .captures import Capture, captures_of, members_of
 from .changes import LIVE_S, Awaited, Change, Following, State, changes_since
-from .file_facts import NO_FACTS, FileFacts, file_facts
+from .file_facts import file_facts
 from .inputs import UNFINISHED
+from .member import NO_FACTS, FileFacts
 
 SETTLE_S = 10.0
 """A capture whose files do not say how many they are is complete when no other has come for so long; one of

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..base.errors import UsageError
 from ..base.numbers import whole_number
 from ..base.units import format_count
-from .file_facts import SECOND, FileFacts, Member, member_of, ranks_by_axes
+from .member import SECOND, FileFacts, Member, member_of, ranks_by_axes
 
 CAPTURE_GAP_NS = 300 * SECOND
 """The ranks of one capture write their files at most so long after each other: exporting takes its time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import tempfile
 import threading
 from pathlib import Path
 
@@ -219,6 +218,8 @@ class Scratch:
 
     def _mapping(self, length: int) -> mmap.mmap:
         if self._descriptor < 0:
+            import tempfile
+
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 self._descriptor = os.dup(file.fileno())
         begin = self._size

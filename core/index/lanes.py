@@ -14,6 +14,7 @@ from ..base.arrays import distinct
 from ..base.numbers import whole_number
 from ..read.batch import Metadata
 from .format import LaneKind
+from .pids import stands_aside
 
 if TYPE_CHECKING:
     from .id_lanes import AsyncLane, CounterLane
@@ -23,23 +24,12 @@ _LABEL_EVENTS = ("process_labels", "process_label")
 """The second is what aiu-trace-analyzer writes."""
 
 _THREAD_EVENTS = ("thread_name", "thread_sort_index")
-_ASIDE = frozenset({'""', "null", '"Spans"', '"Traces"'})
-"""Pids, as JSON texts, under which profilers file notes about themselves, and what has no pid."""
-
 _SAID = {"name": 1, "labels": 2, "sort": 4}
 """The bit of each kind of metadata of processes."""
 _STATEMENTS = 64
 """Statements about a process that are kept, of those that differ."""
 
-SHARED_PID = " "
-"""Stands after the JSON text of a device's pid that is a program's, too (core/index/shared_pids.py)."""
-
 SortKey = tuple[Any, ...]
-
-
-def stands_aside(pid: str, name: str) -> bool:
-    """Tell whether a process is none: the profiler's own notes, or events without a pid."""
-    return not name and pid in _ASIDE
 
 
 @dataclass(slots=True)

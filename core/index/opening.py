@@ -18,10 +18,10 @@ from ..read.urls import is_url
 from .cache import locate
 from .cached import IndexJob, touch
 from .captures import Capture, Choice, ResolvedFiles, captures_of, choose, members_of
-from .file_facts import NO_FACTS, FileFacts, Member, facts_in_keys, file_facts
 from .graph_folder import GraphFolder, graph_folder
 from .indexing import SEVERAL_WORTH_IT, Indexed, Indexing, find_index, index_all, opened_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
+from .member import NO_FACTS, FileFacts, Member, facts_in_keys
 from .options import DEFAULT_OPTIONS, IndexOptions
 
 if TYPE_CHECKING:
@@ -325,12 +325,19 @@ def resolve_files(
     files = expanded(paths)
     together = STDIN not in map(str, files) and (len(files) > 1 or choice != NEWEST)
 
+    def facts_of(source: Source) -> FileFacts:
+        if not together or source.kind == "stdin":
+            return NO_FACTS
+        from .file_facts import file_facts  # what one file says is asked of its index
+
+        return file_facts(source, index_dir)
+
     def look(path: str | Path) -> tuple[Source | UnreadableError, FileFacts]:
         try:
             source = open_source(path, ts_unit=ts_unit, progress=progress, cancelled=cancelled)
         except UnreadableError as error:
             return error, NO_FACTS
-        facts = file_facts(source, index_dir) if together and source.kind != "stdin" else NO_FACTS
+        facts = facts_of(source)
         if len(files) > MAX_OPEN:
             source.close()
         return source, facts

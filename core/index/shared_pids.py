@@ -25,7 +25,8 @@ import numpy as np
 from ..base.arrays import Bools
 from ..base.kineto import OPS
 from .batches import NumberedBatches
-from .lanes import SHARED_PID, LaneEntry, OwnNames, ProcessEntry, display_order
+from .lanes import LaneEntry, OwnNames, ProcessEntry, display_order
+from .pids import SHARED_PID
 from .roles import DEVICE, HOST, NAME, PROFILER, device_label
 
 

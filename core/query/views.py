@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe
 from ..index.format import LaneKind, LaneRole, RowKind
-from ..index.lanes import SHARED_PID, stands_aside
+from ..index.pids import SHARED_PID, stands_aside
 
 if TYPE_CHECKING:
     from ..base.pattern import Pattern
-    from ..index.file_facts import Member
+    from ..index.member import Member
 
 
 COMPUTED = "computed"
@@ -23,13 +23,17 @@ COMPUTED = "computed"
 
 
 @dataclass(frozen=True, order=True)
-class SliceId:
-    """A slice of one source, named by the ordinal of its (begin) event in the source's event array: an
-    identity that outlives a process. Rows, marks, flows and hits name slices by it.
+class EventId:
+    """What is named by the ordinal of an event in its source's event array: an identity that outlives a
+    process. One kind of thing never equals another.
     """
 
     source: int
     ordinal: int
+
+
+class SliceId(EventId):
+    """A slice, named by its (begin) event. Rows, marks, flows and hits name slices by it."""
 
 
 class SourceInfo(NamedTuple):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import UnreadableError
 from ..base.installed import install_hint
-from .deflated import GzipReader, zip_reader
 from .inflate import Openable, PlainReader, RawReader
 from .packed_reader import BROKEN, CUT_OFF, FOLLOWED, WRONG_SUM, PackedReader
 from .problem import CUT_SHORT, SOUND
@@ -40,8 +39,12 @@ def open_packed(
     if packing.startswith(TAR):
         return TarReader(lambda: open_packed(file, packing.removeprefix(TAR).removeprefix(IN), library))
     if packing == "gzip":
+        from .deflated import GzipReader
+
         return GzipReader(file, library, log)
     if packing == "zip":
+        from .deflated import zip_reader
+
         return zip_reader(file, library, log)
     if packing == "zstd":
         return zstd_reader(file)

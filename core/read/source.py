@@ -20,7 +20,6 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..native.library import native_library
-from .deflated import ResumedReader, other_members
 from .inflate import (
     PREFIX,
     Openable,
@@ -264,6 +263,8 @@ class Source:
 
     def open_at(self, checkpoint: Checkpoint) -> RawReader:
         """Open the inflated text at a checkpoint. Raises InflateError where it cannot be inflated there."""
+        from .deflated import ResumedReader
+
         try:
             return ResumedReader(self.file, checkpoint)
         except OSError as error:
@@ -390,6 +391,8 @@ def _rewritten(name: str) -> UnreadableError:
 
 def _zip_notes(name: str, file: LocalFile) -> tuple[str, ...]:
     """Return what is said of an archive that holds other files than its trace."""
+    from .deflated import other_members
+
     others = other_members(file)
     names = ", ".join(others[:MAX_OTHERS]) + (", …" if len(others) > MAX_OTHERS else "")
     return (f"{name} holds other files, which are neither read nor checked: {names}",) if others else ()

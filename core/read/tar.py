@@ -9,7 +9,7 @@ whose data follows, filled up with zeros to whole blocks; two blocks of zeros en
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..base.errors import UnreadableError
 from ..base.numbers import whole_number
@@ -141,8 +141,7 @@ class TarReader(RawReader):
         self._archive.close()
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(NamedTuple):
     """A file of an archive that holds data."""
 
     name: str

@@ -23,9 +23,10 @@ from ..base.installed import install_hint
 from ..base.numbers import whole_number
 from ..base.private import is_own_folder
 from ..index.captures import Choice, captures_of, choose, members_of
-from ..index.file_facts import NO_FACTS, file_facts
+from ..index.file_facts import file_facts
 from ..index.indexing import cached_index, ingest_index
 from ..index.inputs import STDIN, check_there, expanded
+from ..index.member import NO_FACTS
 from ..index.opening import NEWEST, NO_EVENTS, resolve_files
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index

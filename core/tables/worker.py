@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from ..base.children import ONE_THREAD, ChildrenError, Message, answer_request, answers_of
 from ..base.private import read_sealed_json
-from ..index.file_facts import Member
 from ..index.graph_folder import GraphFolder
+from ..index.member import Member
 from ..index.options import IndexOptions
 from ..index.store import Index
 from ..read.urls import is_url

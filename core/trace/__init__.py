@@ -14,8 +14,8 @@ from ..base.clock import NO_CLOCKS, Clocks
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..index.analyzer import analyzer_notes
 from ..index.captures import Capture, Choice
-from ..index.file_facts import Member
 from ..index.format import LaneKind, LaneRole, RowKind
+from ..index.member import Member
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..index.ts_unit import time_notes

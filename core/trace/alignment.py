@@ -13,7 +13,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, distinct
 from ..base.clock import ClockKey, Clocks, wall_base_of
 from ..base.units import TIME_LIMIT, format_count, format_ns
-from ..index.file_facts import Member
+from ..index.member import Member
 from ..index.store import Index
 from ..query.groups import Groups
 from ..query.lookup import lanes_of

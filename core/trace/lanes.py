@@ -15,8 +15,8 @@ from ..base.arrays import I64
 from ..base.clock import NO_CLOCKS, Clocks
 from ..base.kineto import RUNTIME
 from ..base.short_names import short_name
-from ..index.file_facts import Member
 from ..index.format import LaneRole, RowKind
+from ..index.member import Member
 from ..index.store import Index
 from ..query.busy import Busy, SeriesRange, busy_of, lane_cells, sample_cells, series_range, spans, work_cells
 from ..query.cells import Cells, SampleCells, Span, row_cells

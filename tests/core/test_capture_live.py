@@ -20,7 +20,7 @@ from tracelane.core.capture.live import CapturePace, LiveCapture, Outcome
 from tracelane.core.capture.processes import environment_of, launched_rank, silent_processes, why_silent
 from tracelane.core.capture.protocol import POLL_S, RecordingPlan
 from tracelane.core.index.captures import captures_of, members_of
-from tracelane.core.index.file_facts import NO_FACTS
+from tracelane.core.index.member import NO_FACTS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="PyTorch asks a daemon on Linux alone")
 TICK_S = 0.02

@@ -19,8 +19,9 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.index.cache import locate
 from tracelane.core.index.cached import IndexJob
 from tracelane.core.index.captures import Choice, captures_of, choose, members_of, parsed_ranks, ranks_text
-from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts, member_of
+from tracelane.core.index.file_facts import file_facts
 from tracelane.core.index.indexing import index_all
+from tracelane.core.index.member import NO_FACTS, FileFacts, member_of
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import current_source, open_source
 from tracelane.core.tables.frame.scope import Scope

@@ -20,7 +20,7 @@ from tracelane.core.base.clock import NO_CLOCKS
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.export.cut import cut_scope, event_text, event_texts
 from tracelane.core.index.format import LaneKind, RowKind, SliceFlag
-from tracelane.core.index.lanes import SHARED_PID
+from tracelane.core.index.pids import SHARED_PID
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace
 

@@ -11,7 +11,8 @@ import pytest
 from tests.core.part_rows import whole
 from tests.corpus import in_turn
 from tests.reading import index_contents, read_parts, read_text
-from tracelane.core.index.file_facts import FileFacts, file_facts
+from tracelane.core.index.file_facts import file_facts
+from tracelane.core.index.member import FileFacts
 from tracelane.core.read.reader import ReadOptions
 from tracelane.core.read.repair import RepairedEvent, repair
 from tracelane.core.read.source import open_source

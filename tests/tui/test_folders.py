@@ -14,7 +14,7 @@ from tests.rank_files import rank_files
 from tests.tui.cli_commands import ENDLESS, commands
 from tracelane.core import open_trace
 from tracelane.core.index.captures import captures_of, members_of
-from tracelane.core.index.file_facts import NO_FACTS, FileFacts
+from tracelane.core.index.member import NO_FACTS, FileFacts
 from tracelane.tui.cli.main import main
 
 NODES = [{"id": n, "name": f"aten::op{n}", "ctrl_deps": 1, "inputs": {"values": [[n]]}} for n in range(9000)]

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -61,8 +60,7 @@ def parameters(*chosen: str | click.Parameter) -> list[click.Parameter]:
     return [*files, *own.values(), *(one for one in shared if one not in files)]
 
 
-@dataclass(frozen=True)
-class OwnCommand:
+class OwnCommand(NamedTuple):
     """A command that is no analysis; those of analyses have all this from the registry."""
 
     name: str

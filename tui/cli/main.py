@@ -11,7 +11,6 @@ import gc
 import io
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
@@ -281,6 +280,8 @@ def _unexpected(error: Exception) -> int:
 def _fail(message: str, code: int) -> int:
     """Say what went wrong in one line; with TRACELANE_DEBUG=1 also where."""
     if os.environ.get(DEBUG, "0") not in ("", "0"):
+        import traceback
+
         print_text(traceback.format_exc(), end="", error=True)
     print_text(f"tracelane: {safe(' '.join(message.split()))}", error=True)
     return code

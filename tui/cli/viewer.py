@@ -127,10 +127,11 @@ def show(
     theme = theme or config.theme
     with ExitStack() as stack:
         if isinstance(source, Prepared):
-            picture = picture_now(source.trace, source.session, replace(config, theme=theme))
-            if last is not None and picture != host.screen.picture:
-                last.write(picture)
+            picture = picture_now(source.trace, source.session, config._replace(theme=theme))
+            is_new = picture != host.screen.picture
             host.screen.show(picture)
+            if last is not None and is_new:
+                last.write(picture)
         else:
             stack.callback(source.gathering.close)
         from tracelane.tui.app import TracelaneApp  # takes longer than all before

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -48,8 +48,7 @@ _COLOURS = {"kitty": "256", "256color": "256"}
 """How the name of a terminal ends that has 256 colours, and says nothing of more."""
 
 
-@dataclass(frozen=True)
-class Screen:
+class Screen(NamedTuple):
     """What a terminal can show, and the colours of the viewer's theme."""
 
     width: int

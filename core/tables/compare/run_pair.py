@@ -12,7 +12,7 @@ import numpy as np
 
 from ...base.arrays import I64, Bools
 from ...base.clock import Clocks
-from ...index.file_facts import Member
+from ...index.member import Member
 from ...trace import Trace
 from ...trace.step_spans import StepSpans
 

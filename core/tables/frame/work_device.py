@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...trace.devices import Device
 
@@ -10,8 +10,7 @@ GAP_CLASSES = ("host_wait", "kernel_wait", "other")
 """Why nothing runs before a piece of work: it was launched late, hardware between two kernels, unknown."""
 
 
-@dataclass(frozen=True)
-class WorkDevice:
+class WorkDevice(NamedTuple):
     """A device with work in a frame: its number is that of its label, else of its slices, else its pid."""
 
     device: Device
