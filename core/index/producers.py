@@ -68,6 +68,8 @@ class Producer(NamedTuple):
     is_told_by_names: Callable[[Index], bool] | None = None
     """In place of signs, for a tool whose files hold nothing but slices."""
     waits: str = NEVER
+    peer_waits: str = NEVER
+    """Waits that are for a peer within a collective; all others are for an event."""
     tasks: str = NEVER
     """Slices around all that a thread does, of whose own time nothing more is known."""
     parts: str = NEVER
@@ -116,6 +118,7 @@ PROFILING = r"^PROFILING_(EN|DIS)ABLE$"
 """Tasks that switch the profiler on and off, on a stream of their own."""
 CANN = "CANN (msprof)"
 CANN_WAITS = r"(?i)^(NOTIFY|EVENT)[_ ]?WAIT([_ ]SQE)?$"
+CANN_PEER_WAITS = r"(?i)^NOTIFY[_ ]?WAIT([_ ]SQE)?$"
 KINETO = "PyTorch profiler (Kineto)"
 TF_TIMELINE = "TensorFlow (timeline)"
 SNAPSHOT_DEVICE = r"^memory of device \d+$"
@@ -143,6 +146,7 @@ PRODUCERS = (
             LaneSign(r"^Overlap Analysis$", r"", DERIVED),
         ),
         waits=CANN_WAITS,
+        peer_waits=CANN_PEER_WAITS,
         parts=rf"(?i)^({HCCL_TASK})([_ ]SQE)?$",
         joined=HCCL,
     ),
@@ -156,6 +160,7 @@ PRODUCERS = (
             LaneSign(r"^Overlap Analysis$", r"", DERIVED),
         ),
         waits=CANN_WAITS,
+        peer_waits=CANN_PEER_WAITS,
     ),
     Producer(
         CANN,
@@ -434,6 +439,12 @@ def waits(index: Index) -> U32:
     """Return the numbers of the names of tasks in which a device waits for a peer or an event, ascending."""
     producer = producer_of(index)
     return _names(index, NEVER if producer is None else producer.waits)
+
+
+def peer_waits(index: Index) -> U32:
+    """Return the numbers of the names of waits that are for a peer within a collective."""
+    producer = producer_of(index)
+    return _names(index, NEVER if producer is None else producer.peer_waits)
 
 
 def parts_of_collectives(index: Index) -> U32:

@@ -754,6 +754,44 @@ def test_collectives_of_an_export_are_those_of_ranks(tmp_path: Path) -> None:
     assert said == "Rank 1 is last in 1 of 1 collective: the other rank waits 4 ms for it"
 
 
+def notify_waits(*, collective: bool, computing: bool) -> list[Event]:
+    """A stream that waits 6 ms for a notification before each of 10 kernels of 1 ms, or that does nothing but
+    wait; with a collective of 5 ms during each wait, or none.
+    """
+    events = [*_processes({3: "Ascend Hardware"}, {3: "NPU"}), *_threads(3, {2: "Stream 2", 5: "Stream 5"})]
+    if collective:
+        events += [
+            *_processes({11: "HCCL"}, {11: "NPU"}),
+            *_threads(11, {1: "Group 0 Communication"}),
+        ]
+    for at in range(0, 100 * MS, 10 * MS):
+        events += [
+            _slice("Notify Wait", at + 2 * MS, 4 * MS, 3, 2 if computing else 5),
+            _slice("MatMulV2", at + 8 * MS, 1 * MS, 3, 2),
+        ]
+        if collective:
+            events.append(_slice("hcom_allReduce__1", at + 1 * MS, 6 * MS, 11, 1))
+    return events
+
+
+@pytest.mark.parametrize(
+    ("collective", "computing", "waited"),
+    [(False, True, 0), (False, False, 0), (True, True, 0), (True, False, 40)],
+)
+def test_waits_for_peers_are_those_of_collectives(
+    collective: bool, computing: bool, waited: int, tmp_path: Path
+) -> None:
+    """Only on streams that do nothing but collectives a wait is for another rank: else for an event."""
+    trace = open_events(tmp_path, notify_waits(collective=collective, computing=computing))
+    (state,) = device_states(Scope(trace))
+    assert state.ns["collective_waiting"] == waited * 1_000_000
+    texts = [one.text for one in findings(Scope(trace)).findings]
+    assert any("another rank" in text for text in texts) == bool(waited)
+    assert any(text.endswith("for 40 ms of it a stream waits for an event") for text in texts) == (
+        not collective
+    )
+
+
 def test_an_exported_step_trace_has_steps(tmp_path: Path) -> None:
     """Iterations in a file of their own are the steps, and a sentence says what takes most in them."""
     events = [*_processes({5: "Step Trace"}), *_threads(5, {5: "Model ID:2"})]

@@ -7,9 +7,10 @@ the host leaves after 2.4 ms the device works for 16.7 ms more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,8 @@ from ...base.errors import UnreadableError
 from ...base.kineto import ANNOTATIONS
 from ...index.flex import is_flex
 from ...index.format import NONE, LaneRole
-from ...index.producers import waits
+from ...index.producers import peer_waits, waits
 from ...index.store import Index
-from ...query.groups import concatenated
 from ...query.lookup import processes_of, promoted_of
 from ...trace.collectives import world_size
 from ...trace.cycle_stamps import flex_stamps, preparing_slices
@@ -39,6 +39,8 @@ from .doubts import doubts
 from .states import IDLE, UNKNOWN, DeviceState
 from .untrusted import unknown_time
 
+OF_COLLECTIVES = 0.9
+"""A lane of which this share of tasks, by number, begins during collectives shows what these are made of."""
 STATES = TableSchema(
     "states",
     "What devices did",
@@ -232,36 +234,78 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
 def _recorded_waits(work: Frame, collectives: Frame, window: tuple[int, int]) -> Intervals:
     """Return when a device waits for a peer by what its own file says: by stamps, or by tasks that wait."""
     received = _receiving(collectives) if is_flex(work.index) else EMPTY
-    tasks = _waiting_tasks(work, window)
-    return received.union(tasks.intersection(collectives.union()) if len(collectives) else tasks)
+    return received.union(_waits_for_peers(work, collectives, window))
 
 
-def _waiting_tasks(work: Frame, window: tuple[int, int]) -> Intervals:
-    """Return when tasks of a device that their producer calls waits lie on its lanes, and on those that show
-    the tasks of its collectives alone; while another of these moves data, nothing waits.
+def _waits_for_peers(work: Frame, collectives: Frame, window: tuple[int, int]) -> Intervals:
+    """Return when tasks of a device's collectives wait for a peer, by the names that their producer gives to
+    these: those on lanes that show the tasks of its collectives alone, else those on streams that do nothing
+    but collectives; while another of these tasks moves data, nothing waits. A stream that computes, too,
+    waits for an event: of another stream, say.
     """
-    names = waits(work.index)
-    if not len(names):
+    names = peer_waits(work.index)
+    if not len(names) or not len(collectives):
         return EMPTY
     trace, device = work.scope.trace, work.first_device.device
     processes = {(trace.lanes[at].source, trace.lanes[at].process.number) for at in device.lanes}
-    of_tasks = [
+    planes = [
         lane.index
         for lane in trace.lanes
         if lane.role is LaneRole.DERIVED and (lane.source, lane.process.number) in processes
     ]
-    scope = replace(work.scope, range=window, source=device.source, where=None, work=None)
-    waiting, moving = [], []
-    for lane in (*device.lanes, *of_tasks):
+    within = collectives.union()
+    for lanes in (planes, device.lanes):
+        waiting, moving = EMPTY, EMPTY
+        for tasks in _tasks(work, lanes, window):
+            is_wait = np.isin(tasks.names, names)
+            if is_wait.any() and _is_within(tasks, within):
+                waiting = waiting.union(tasks.union(is_wait))
+                moving = moving.union(tasks.union(~is_wait))
+        if len(waiting):
+            return waiting.without(moving).intersection(within)
+    return EMPTY
+
+
+class _Tasks(NamedTuple):
+    """The slices of a lane: numbers of names, trace time in ns."""
+
+    names: AnyArray
+    starts: I64
+    ends: I64
+
+    def union(self, mask: AnyArray) -> Intervals:
+        return merge(self.starts[mask], self.ends[mask])
+
+
+def _tasks(work: Frame, lanes: Sequence[int], window: tuple[int, int]) -> Iterator[_Tasks]:
+    """Yield the slices of each of some lanes that has any in a window."""
+    scope = replace(work.scope, range=window, source=work.source_number, where=None, work=None)
+    for lane in lanes:
         chunks = list(replace(scope, lanes=[lane]).chunks())
-        is_wait = [np.isin(chunk.names, names) for chunk in chunks]
-        waiting += [(chunk.starts[mask], chunk.ends[mask]) for chunk, mask in zip(chunks, is_wait)]
-        if lane not in device.lanes and any(mask.any() for mask in is_wait):
-            moving += [(chunk.starts[~mask], chunk.ends[~mask]) for chunk, mask in zip(chunks, is_wait)]
-    waits_of, moves_of = (
-        merge(*(concatenated([one[at] for one in parts]) for at in (0, 1))) for parts in (waiting, moving)
-    )
-    return waits_of.without(moves_of)
+        if chunks:
+            columns = (
+                [one.names for one in chunks],
+                [one.starts for one in chunks],
+                [one.ends for one in chunks],
+            )
+            yield _Tasks(*map(np.concatenate, columns))
+
+
+def _is_within(tasks: _Tasks, within: Intervals) -> bool:
+    """Tell whether nearly all tasks of a lane begin during collectives."""
+    at = np.searchsorted(within.starts, tasks.starts, "right") - 1
+    inside = (at >= 0) & (tasks.starts < np.append(within.ends, 0)[at])
+    return bool(np.count_nonzero(inside) >= OF_COLLECTIVES * len(tasks.starts))
+
+
+def event_waits(work: Frame, window: tuple[int, int]) -> Intervals:
+    """Return when tasks on the lanes of a device, which its producer calls waits, wait: for whatever."""
+    names = waits(work.index)
+    waiting = EMPTY
+    if len(names):
+        for tasks in _tasks(work, work.first_device.device.lanes, window):
+            waiting = waiting.union(tasks.union(np.isin(tasks.names, names)))
+    return waiting
 
 
 def _preparing(work: Frame) -> Intervals:

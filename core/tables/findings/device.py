@@ -36,6 +36,8 @@ WORDS = {"memory": "copies"}
 COLLECTIVE = re.compile("^(" + "|".join(NOTED_COLLECTIVES) + "|c10d::)")
 OF_DEVICES = re.compile(r"^[nrh]ccl:")
 """Annotations of collectives that devices do."""
+EVENT_SHARE = 0.1
+"""From this share of the idle time on it is told for how long streams wait for an event."""
 EVIDENCE = 3
 """Collectives that are named as evidence."""
 
@@ -279,6 +281,8 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
         text += f"; {about_ns(profiling)} of the idle time is the profiler's own and not counted"
     idle, doing = facts.idle, facts.doing_at_longest(facts.idle)
     text += f"; at the longest the host is in {doing}{facts.waited_for(doing, idle)}" if doing else ""
+    if share(facts.event_waits.length, idle.length) >= EVENT_SHARE:
+        text += f"; for {about_ns(facts.event_waits.length)} of it a stream waits for an event"
     short = f"{about_ns(idle.length)} of {about_ns(facts.span_ns)} idle"
     short += f", the host in {brief(doing, 22)}" if doing else ""
     return Observation(

@@ -23,7 +23,7 @@ from ...query.views import SliceId
 from ...trace.devices import rank_of, ranks_of_processes
 from ...trace.step_choice import Steps, find_steps
 from ..compile.compile_phases import timed
-from ..device.device_state import device_states, looked_at
+from ..device.device_state import device_states, event_waits, looked_at
 from ..device.efficiency import ModelledCalls, modelled_calls
 from ..device.gap import at_work, threads_in
 from ..device.states import BUSY, WAITING, DeviceState
@@ -435,6 +435,14 @@ class SourceFacts:
         """The time in which no device works or waits for a peer, and the profiler is not to blame."""
         idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
         return idle.without(self.profiling).without(self.awaiting)
+
+    @cached_property
+    def event_waits(self) -> Intervals:
+        """The idle time in which a stream waits for an event, by what its producer calls its task."""
+        waits = EMPTY
+        for device in self.work.by("device_row"):
+            waits = waits.union(event_waits(device, self.capture.window))
+        return waits.intersection(self.idle)
 
     @cached_property
     def held_up(self) -> Intervals:
