@@ -58,6 +58,8 @@ DOUBTFUL = 0.6
 """Steps in which less of the device's time is launched are said to be doubtful."""
 NEARLY, NEARLY_DOUBTFUL = 0.8, 0.5
 """Candidates are nearly as good as the best from this share of its score on; less where that is doubtful."""
+MIN_COVERED = 0.25
+"""A series that covers a smaller share of what is done from its first to its last is a part of steps."""
 MAX_CANDIDATES = 64
 FRAME_SIGN = "$"
 """How XLA's profiler begins the names of Python's functions."""
@@ -386,12 +388,14 @@ def _likeness(counts: I64) -> float:
 def _judged(trace: Trace, source: int, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return candidates with what they cover of the device's time, the best first: of those that are nearly
     as good as the best the one that takes most time, which is the outermost. Where no launch is known, those
-    that are no frames of Python come first.
+    that are no frames of Python come first. What covers little of the device's time, or where no launch is
+    known of the host's, is a part of steps, as an optimizer is: no step.
     """
     index, launches = trace.indexes[source], trace.launches(source)
     known = np.flatnonzero(launches.is_called)
     if not len(known):
-        return sorted(candidates, key=lambda one: one.is_frame)
+        whole = [one for one in candidates[:MAX_CANDIDATES] if _host_share(index, one) >= MIN_COVERED]
+        return sorted(whole, key=lambda one: one.is_frame)
     called = index.column("slices.start")[launches.launch[known]].astype(np.int64)
     order = np.argsort(called, kind="stable")
     called, durations = called[order], index.duration(launches.kernels[known])[order]
@@ -415,12 +419,29 @@ def _judged(trace: Trace, source: int, candidates: Sequence[Candidate]) -> list[
             pieces.append(high - low)
         counts = np.concatenate(pieces)
         judged.append(replace(one, coverage=min(1.0, ns / total), regularity=_likeness(counts)))
+    judged = [one for one in judged if one.coverage >= MIN_COVERED]
     best = max((one.score for one in judged), default=0.0)
     least = best * (NEARLY if best >= DOUBTFUL else NEARLY_DOUBTFUL)
     near = sorted(
         (one for one in judged if one.score >= least), key=lambda one: (one.is_frame and not least, -one.time)
     )
     return near + sorted((one for one in judged if one.score < least), key=lambda one: -one.score)
+
+
+def _host_share(index: Index, candidate: Candidate) -> float:
+    """Return what share a series has of all that its lanes do from its first to its last slice; 1 where that
+    is not known. A lane does what its outermost slices show.
+    """
+    starts = index.column("slices.start")
+    own = starts[candidate.positions].astype(np.int64)
+    low, high = int(own.min()), int((own + candidate.lengths).max())
+    busy = 0
+    for lane in distinct(lanes_of(index, candidate.positions)).tolist():
+        at = _outer_row(index, lane)
+        begins = starts[at].astype(np.int64)
+        ends = begins + index.duration(at)
+        busy += sum_of(np.maximum(np.minimum(ends, high) - np.maximum(begins, low), 0))
+    return min(1.0, sum_of(candidate.lengths) / busy) if busy else 1.0
 
 
 def _outermost(index: Index, positions: I64) -> I64:

@@ -627,6 +627,20 @@ def test_a_doubtful_choice_is_said_and_the_next_is_offered(tmp_path: Path) -> No
     assert len(steps_of(opened(tmp_path, events), "back")) == 5
 
 
+@pytest.mark.parametrize("on_device", [True, False])
+def test_a_mark_of_a_part_is_no_step(on_device: bool, tmp_path: Path) -> None:
+    """Optimizers that PyTorch marks by itself launch, or last, a small part of an iteration; what lasts most
+    of it is a step.
+    """
+    events = [one for one in passes(5) if on_device or one.get("cat") not in ("kernel", "cuda_runtime")]
+    events += around(5, "forward and backward", "cpu_op", 90, 4000)
+    parts = around(5, "Optimizer.step#AdamW.step", "user_annotation", 4090, 620)
+    parts += around(5, "Optimizer.zero_grad#AdamW.zero_grad", "user_annotation", 5000, 300)
+    assert find_steps(opened(tmp_path / "parts", events + parts), 0) is None
+    wholes = around(5, "batch {}", "user_annotation", 80, 5600)
+    assert steps_of(opened(tmp_path / "wholes", events + parts + wholes)).choice == "batch N"
+
+
 def test_a_number_in_the_name_is_the_label(tmp_path: Path) -> None:
     """`iter 17` is step 17, by whichever name steps are asked for; lines and compilations are no labels."""
     trace = opened(tmp_path / "iter", [*passes(5), *around(5, "iter {}", "user_annotation")])
@@ -692,7 +706,6 @@ def test_vllm_on_h100(corpus_cache: Path) -> None:
         ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "ProfilerStep#N", 3),
         ("gpu/tl_vllm_decode_cudagraph_exec.json.gz", "vLLM's execute_…", 1),
         ("aiu/mlp_trace.json", "Torch-Compiled Region: 0/0", 10),
-        ("gpu/hta_overlaid_critical_path_flows.json.gz", "[param|clear_cache]", 2),
         ("verdicts/rtx4090_llama_tp2.json.gz", "TransformerLayer_N", 4),
     ],
 )
