@@ -9,12 +9,15 @@ Distance tells nothing of what threads and devices do: a program may pause for h
   without a known launch it is told where the work that follows it has one, or where all of a process's work
   comes so early and the host has calls that start some.
 - *counters and asynchronous spans far away*, which nothing launches: all of a lane lies more than a day, and
-  far longer than both last, before or after all that threads and devices do
+  far longer than both last, before or after all that threads and devices do; of instants and counters on
+  threads each by itself
+- *a time of 0*, which is none where all else comes ten minutes and far longer than it lasts afterwards
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -38,6 +41,8 @@ _OF_PIECES = (CLAMPED, ELSEWHERE, SINCE_1970, ELSEWHERE, CLAMPED)
 """The same of the pieces of a row, between the times of `_edges`."""
 DAY, FAR_TIMES = 86_400 * 10**9, 100
 """Counters and asynchronous spans are far away from so many ns on, and so many times what lasts longer."""
+ZERO_NS = 600 * 10**9
+"""What stands at 0 has no time where all else, counted since a machine was started, begins so much later."""
 SKEWED = 0.5
 """From this share of later work before its launch on, a clock is ahead."""
 
@@ -76,15 +81,20 @@ def own_clock(index: Index) -> OwnClock:
     era = SINCE_1970 if counts[SINCE_1970] >= max(1, int(counts[ELSEWHERE])) else ELSEWHERE
     if not counts[era]:
         era = CLAMPED
-    far = _far(index, [one for one in pieces if one.era == era and one.row not in only_spans])
+    here = [one for one in pieces if one.era == era and one.row not in only_spans]
+    near, far = _near_and_far(index, here)
+    cut = set(here)
+    pieces = [*(one for one in pieces if one not in cut), *near, *far]
+    slices = [one for one in pieces if one.kind == RowKind.SLICES and one.row not in only_spans]
+    marks = [one for one in pieces if one.kind != RowKind.SLICES]
     away = [one for one in slices if one.era != era or one in far]
     marks_away = sum(one.high - one.low for one in marks if one.era != era or one in far)
     own = [one for one in slices if one.era == era and one not in far]
     clamped = _clamped(index) if era != CLAMPED else np.empty(0, np.uint32)
     out = distinct(np.concatenate([_early(index, own), clamped]))
     others = distinct(np.concatenate([*(np.arange(one.low, one.high) for one in away), out]))
-    near = [one for one in marks if one.era == era and one not in far]
-    within = [*_without(index, own, out), *((one.start, one.end) for one in near)]
+    near_marks = [one for one in marks if one.era == era and one not in far]
+    within = [*_without(index, own, out), *((one.start, one.end) for one in near_marks)]
     if all(start == end == within[0][0] for start, end in within):
         within += [(one.start, one.end) for one in pieces if one.row in only_spans]
     span = (min(start for start, _ in within), max(end for _, end in within)) if within else None
@@ -129,25 +139,77 @@ def _rows_of_spans(index: Index) -> set[int]:
     return set(single[kinds == number].tolist())
 
 
-def _far(index: Index, pieces: Sequence[_Piece]) -> set[_Piece]:
-    """Return the pieces of lanes of counters and asynchronous spans that lie far from what threads and
-    devices do.
+def _near_and_far(index: Index, pieces: Sequence[_Piece]) -> tuple[list[_Piece], set[_Piece]]:
+    """Return pieces, cut where needed, by whether they lie near what threads and devices do: counters and
+    asynchronous spans are far as a lane, marks on threads each by itself, what stands at 0 by that.
     """
-    of_lanes: dict[int, list[_Piece]] = {}
-    firm: list[_Piece] = []
-    is_firm, lanes = (index.lanes["kind"] == LaneKind.THREAD).tolist(), index.rows["lane"].tolist()
-    for one in pieces:
-        (firm if is_firm[lanes[one.row]] else of_lanes.setdefault(lanes[one.row], [])).append(one)
-    far: set[_Piece] = set()
+    zeros, others = _at_zero(index, pieces)
+    is_thread, lanes = (index.lanes["kind"] == LaneKind.THREAD).tolist(), index.rows["lane"].tolist()
+    firm = [one for one in others if is_thread[lanes[one.row]]]
+    firm = [one for one in firm if one.kind == RowKind.SLICES] or firm or others
     if not firm:
-        return far
+        return list(pieces), set()
     low, high = min(one.start for one in firm), max(one.end for one in firm)
+    last = high - low
+    near: list[_Piece] = []
+    far: set[_Piece] = set()
+    if zeros and max(one.end for one in zeros) < low - max(ZERO_NS, FAR_TIMES * last):
+        far.update(zeros)
+    else:
+        near += zeros
+    of_lanes: dict[int, list[_Piece]] = {}
+    reach = low - max(DAY, FAR_TIMES * last), high + max(DAY, FAR_TIMES * last)
+    for one in others:
+        if not is_thread[lanes[one.row]]:
+            of_lanes.setdefault(lanes[one.row], []).append(one)
+        elif one.kind != RowKind.SLICES and (one.start < reach[0] or one.end > reach[1]):
+            before, within, after = _cut(index, one, (reach[0], reach[1] + 1))
+            near += within
+            far.update([*before, *after])
+        else:
+            near.append(one)
     for own in of_lanes.values():
         start, end = min(one.start for one in own), max(one.end for one in own)
-        least = max(DAY, FAR_TIMES * max(high - low, end - start))
-        if end < low - least or start > high + least:
+        least = max(DAY, FAR_TIMES * max(last, end - start))
+        if firm is not others and (end < low - least or start > high + least):
             far.update(own)
-    return far
+        else:
+            near += own
+    return near, far
+
+
+def _at_zero(index: Index, pieces: Sequence[_Piece]) -> tuple[list[_Piece], list[_Piece]]:
+    """Return what of pieces stands at 0 of the file, and the rest; work of devices is judged by itself."""
+    zero = -index.origin_ns
+    is_device = (index.lanes["role"][index.rows["lane"]] == LaneRole.DEVICE).tolist()
+    zeros: list[_Piece] = []
+    others: list[_Piece] = []
+    for one in pieces:
+        if one.start != zero or (one.kind == RowKind.SLICES and is_device[one.row]):
+            others.append(one)
+            continue
+        _, at_zero, rest = _cut(index, one, (zero, zero + 1))
+        zeros += at_zero
+        others += rest
+    return zeros, others
+
+
+def _cut(index: Index, piece: _Piece, times: tuple[int, int]) -> tuple[list[_Piece], ...]:
+    """Return what of a piece begins before two times, from the first to before the second, and later."""
+    first = int(index.rows["first"][piece.row])
+    starts = row_starts(index, piece.row)[piece.low - first : piece.high - first]
+    cuts = [0, *np.searchsorted(starts, times).tolist(), len(starts)]
+    return tuple(
+        [_part(index, piece, starts, low, high)] if low < high else [] for low, high in pairwise(cuts)
+    )
+
+
+def _part(index: Index, piece: _Piece, starts: I64, low: int, high: int) -> _Piece:
+    """Return some of a piece, by numbers of what begins at `starts`."""
+    end = int(starts[high - 1])
+    if piece.kind == RowKind.SLICES:
+        end += int(index.duration([piece.low + high - 1])[0])
+    return piece._replace(low=piece.low + low, high=piece.low + high, start=int(starts[low]), end=end)
 
 
 def _edges(index: Index) -> I64:

@@ -150,6 +150,10 @@ class Trace(TraceSlices):
         """Return how many samples and instants of a source stand on another clock than it."""
         return self._own_clocks[source].marks
 
+    def span_on_clock(self, source: int) -> tuple[int, int] | None:
+        """Return (start, end) of what stands on the clock of a source, lane time; None of an empty one."""
+        return self._own_clocks[source].span
+
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The profiler's steps in time order, under the clocks that the trace opens with."""

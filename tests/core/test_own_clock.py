@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import call, kernel, launched, op
-from tests.events import Event, async_event, counter, write_events
+from tests.events import Event, async_event, counter, event, write_events
 from tracelane.core.trace import open_trace
 
 HOUR = 3600 * 10**6
@@ -94,6 +94,32 @@ def test_counters_and_spans_far_away_do_not_stretch_the_axis(case: str, tmp_path
         assert (trace.slices_elsewhere, trace.marks_elsewhere) == (slices, marks)
         low, high = trace.opening_span
         assert (high - low < 10**6) == (slices + marks > 0)
+
+
+ZERO = {
+    "an instant": ([event("i", 0)], 100 * HOUR, 0, 1),
+    "an instant before a trace of 2 ms, an hour later": ([event("i", 0)], HOUR, 0, 1),
+    "an instant a minute before": ([event("i", 0)], 60 * 10**6, 0, 0),
+    "an instant, and one that is near, on its thread": ([event("i", 0), event("i", HOUR + 5)], HOUR, 0, 1),
+    "a slice": ([op(0, 3)], 100 * HOUR, 1, 0),
+    "a slice that is first": ([op(0, HOUR)], HOUR + 5, 0, 0),
+    "a counter": ([counter(0, "MHz", value=1), counter(HOUR + 5, "MHz", value=1)], HOUR, 0, 1),
+    "an instant two days after": ([event("i", 150 * HOUR)], 100 * HOUR, 0, 1),
+}
+
+
+@pytest.mark.parametrize("case", ZERO)
+def test_a_time_of_0_is_none_where_all_else_is_late(case: str, tmp_path: Path) -> None:
+    """What stands at 0, or an instant days away, does not stretch what is told, drawn and divided."""
+    events, begin, slices, marks = ZERO[case]
+    host = [op(begin + 10 * at, 8) for at in range(200)]
+    with closing(
+        open_trace(write_events(tmp_path / "t.json", [*host, *events]), index_dir=tmp_path / "i")
+    ) as trace:
+        assert (trace.slices_elsewhere, trace.marks_elsewhere) == (slices, marks)
+        low, high = trace.opening_span
+        assert (low == begin * 1000) == (slices + marks > 0)
+        assert high - low < 10**9 or not slices + marks
 
 
 def own_times(starts: Sequence[int], others: Sequence[int]) -> list[int]:

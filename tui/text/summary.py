@@ -174,7 +174,11 @@ def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
         yield from (f"  {safe(note)}" for note in info.notes)
         return
     start, end = info.manifest.get("start_ns"), info.manifest.get("end_ns")
+    aside = len(trace.on_other_clock(number)) + trace.marks_on_other_clock(number)
+    if aside and (own := trace.span_on_clock(number)) is not None:
+        start, end = own
     span = f" · {format_ns(end - start)}" if start is not None and end is not None else ""
+    span += f", {count_of(aside, 'event')} on another clock aside" if aside else ""
     yield f"{safe(str(info.path))} · {info.form} · {_counted(read_report, 'events')}{span}"
     yield "  " + ", ".join(_counted(read_report, key) for key in COUNTS[1:] if read_report.get(key))
     for category, flows in read_report.get("flows", {}).items():

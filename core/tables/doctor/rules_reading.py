@@ -286,8 +286,9 @@ def ts_unit(recording: Recording, limits: Limits) -> Diagnosis | None:
 @DoctorRule(
     "other-clock",
     "warning",
-    "work ends before its launch and before anything on the host, only some times count from 1970, or "
-    "counters and asynchronous spans are more than a day away from all that threads and devices do",
+    "work ends before its launch and before anything on the host, only some times count from 1970, "
+    "an event has the time 0 and all else comes ten minutes later, or counters, instants and asynchronous spans "
+    "are more than a day away from all that threads and devices do",
     SPYRE,
     distorts="the whole span: shares of it, idle times and gaps",
 )
