@@ -99,7 +99,8 @@ class Index:
     @property
     def ts_unit(self) -> TsUnit:
         """What `ts` and `dur` were read as."""
-        return "ns" if self.manifest.get("source", {}).get("ts_unit") == "ns" else "us"
+        unit: TsUnit = self.manifest.get("source", {}).get("ts_unit")
+        return unit if unit in ("ns", "100ns") else "us"
 
     @property
     def device_properties(self) -> list[dict[str, Any]]:

@@ -49,9 +49,9 @@ SNIFF = 4096
 INFLATED_AT_ONCE = 1 << 20
 
 Fingerprint: TypeAlias = dict[str, int | str]
-TsUnit: TypeAlias = Literal["us", "ns"]
+TsUnit: TypeAlias = Literal["us", "ns", "100ns"]
 """What `ts` and `dur` count: µs, as the format has it, or ns, as some writers have it."""
-TIME_DIGITS: Mapping[TsUnit, int] = {"us": 3, "ns": 0}
+TIME_DIGITS: Mapping[TsUnit, int] = {"us": 3, "ns": 0, "100ns": 2}
 """They count so many powers of ten ns."""
 
 _MAGIC = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,6 +147,67 @@ def test_times_that_can_only_be_ns(
     index = indexed(path, tmp_path / "index", unit)
     assert looks_like_ns(index, NOW) == expected
     assert any("--ts-unit ns" in note for note in time_notes(index, NOW)) == expected
+    index.close()
+
+
+TICKS_A_YEAR, TICKS_NOW = YEAR // 100, NOW // 100
+TICKS_1601, TICKS_YEAR_1 = 116_444_736_000_000_000, 621_355_968_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "unit", "said"),
+    [
+        (TICKS_NOW + TICKS_1601, {}, "us", "ts looks like ticks of 100 ns since 1601: open the trace with "),
+        (
+            TICKS_NOW + TICKS_YEAR_1,
+            {},
+            "us",
+            "ts looks like ticks of 100 ns since year 1: open the trace with ",
+        ),
+        (TICKS_NOW + TICKS_YEAR_1, {}, "100ns", ""),
+        (TICKS_NOW - TICKS_A_YEAR, {}, "us", "ts looks like ns, or ticks of 100 ns: open the trace with "),
+        (
+            5_000,
+            {"otherData": {"timeUnit": "100ns"}},
+            "us",
+            "timeUnit of the file is 100ns: open the trace with ",
+        ),
+        (
+            5_000,
+            {"ticksPerSecond": 10**7},
+            "us",
+            "ticksPerSecond of the file is 10,000,000: open the trace with ",
+        ),
+        (5_000, {"ticks_per_second": 10**6}, "us", ""),
+        (
+            5_000,
+            {"ticksPerSecond": 2_400_000_000},
+            "us",
+            "ticksPerSecond of the file is 2,400,000,000, which is ",
+        ),
+        (
+            5_000,
+            {"otherData": {"time_unit": "cycles"}},
+            "us",
+            "time_unit of the file is cycles, which is not read",
+        ),
+        (5_000, {"displayTimeUnit": "ns"}, "us", ""),
+    ],
+)
+def test_other_units_are_told_by_what_the_file_says(
+    first: int, more: dict[str, Any], unit: TsUnit, said: str, tmp_path: Path
+) -> None:
+    """Ticks are told by the years that they count from, or by a key; where two units fit, both are said."""
+    document = {**more, "traceEvents": [complete(first + 10 * at, 5) for at in range(3)]}
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    index = indexed(path, tmp_path / "index", unit)
+    notes = " ".join(note for note in time_notes(index, NOW) if not note.startswith("times count from"))
+    assert notes.startswith(said) and bool(notes) == bool(said)
+    assert (
+        index.column("slices.start")[1] - index.column("slices.start")[0]
+        == 10 * {"us": 1000, "100ns": 100}[unit]
+    )
     index.close()
 
 

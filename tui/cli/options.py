@@ -392,9 +392,9 @@ class Options:
     ts_unit: TsUnit = _option(  # noqa: RUF009 - a field
         "--ts-unit",
         "UNIT",
-        "What ts and dur of JSON count: us, as the format has it, or ns, as some writers have it.",
+        "What ts and dur of JSON count: us, as the format has it; some writers have ns, or ticks of 100 ns.",
         default="us",
-        type=click.Choice(["us", "ns"]),
+        type=click.Choice(["us", "ns", "100ns"]),
     )
     threads: int | None = _option(
         "--threads",

@@ -42,7 +42,7 @@ from ...base.arrays import I64, AnyArray, distinct
 from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ...base.units import TIME_LIMIT, count_of, format_count
 from ...index.store import Index
-from ...read.source import Source
+from ...read.source import TIME_DIGITS, Source
 from .file_values import SharedText, indexed_text, is_same_text, ns_of, samples_of
 from .index_order import (
     ABSENT,
@@ -220,7 +220,7 @@ class EventComparison:
         self._sizes = sizes
         self._order = IndexOrder(index, sizes.reach)
         self._index, self._origin = index, index.origin_ns
-        self._unit = 1 if index.ts_unit == "ns" else 1000
+        self._unit = 10 ** TIME_DIGITS[index.ts_unit]
         self._file = FileWindow()
         self._name = SharedText("name", index.string)
         self._category = SharedText("category", index.categories.__getitem__)

@@ -12,7 +12,7 @@ from ...base.kineto import GROUPS, OPS, RUNTIME
 from ...base.units import TIME_LIMIT_TEXT, count_of, format_count
 from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
-from ...index.ts_unit import looks_like_ns
+from ...index.ts_unit import unit_doubt
 from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
 from ...read.problem import DAMAGED, NOT_READ, OTHER_DATA, OTHER_TEXT, UNVERIFIED
@@ -273,22 +273,22 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
 @DoctorRule(
     "ts-unit",
     "note",
-    "as µs, `ts` is more than 10 years in the future (by the file's base time, or since 1970), as ns not",
+    "as µs, `ts` is more than 10 years in the future (by the file's base time, or since 1970), as ns or ticks "
+    "of 100 ns (since 1970, 1601 or year 1) not; or a key of the file says that its times count something else",
     FORMAT,
-    distorts="every time and duration: they are a thousand times too long",
+    distorts="every time and duration: they are as many times too long or too short",
 )
 def ts_unit(recording: Recording, limits: Limits) -> Diagnosis | None:
-    if not looks_like_ns(recording.index, time.time_ns()):
-        return None
-    return Diagnosis(1, "ts looks like ns: open the trace with --ts-unit ns")
+    doubt = unit_doubt(recording.index, time.time_ns())
+    return Diagnosis(1, doubt) if doubt else None
 
 
 @DoctorRule(
     "other-clock",
     "warning",
     "work ends before its launch and before anything on the host, only some times count from 1970, "
-    "an event has the time 0 and all else comes ten minutes later, or counters, instants and asynchronous spans "
-    "are more than a day away from all that threads and devices do",
+    "an event has the time 0 and all else comes ten minutes later, or counters, instants and asynchronous "
+    "spans are more than a day away from all that threads and devices do",
     SPYRE,
     distorts="the whole span: shares of it, idle times and gaps",
 )
