@@ -669,6 +669,16 @@ def test_not_so(rule: str, events: list[Event], tmp_path: Path) -> None:
     assert rule not in [finding.rule for finding in findings(Scope(trace_of(events, tmp_path))).findings]
 
 
+def test_a_rule_judges_once_whoever_asks(tmp_path: Path) -> None:
+    """Rules that ask another one about the same time do not have it judge again; one with other limits does."""
+    judged: list[float] = []
+    counting = replace(RULES["host-hotspot"], judge=lambda _, limits: judged.append(limits["share"]))
+    facts = SourceFacts(RankPart(Scope(trace_of([op(0, 9)], tmp_path), source=0)))
+    for rule in (counting, counting, replace(counting, limits={"share": 0.9}), counting):
+        rule.outcome(facts)
+    assert judged == [0.5, 0.9, 0.5]
+
+
 def test_collectives_of_the_host_are_communication(tmp_path: Path) -> None:
     """While the host itself exchanges data, devices wait for communication, and for nothing else."""
     rows = findings(Scope(trace_of(_exchanged("gloo:all_reduce"), tmp_path))).losses

@@ -273,8 +273,9 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
 @DoctorRule(
     "ts-unit",
     "note",
-    "as µs, `ts` is more than 10 years in the future (by the file's base time, or since 1970), as ns or ticks "
-    "of 100 ns (since 1970, 1601 or year 1) not; or a key of the file says that its times count something else",
+    "as µs, `ts` is more than 10 years in the future (by the file's base time, or since 1970), as ns or "
+    "ticks of 100 ns (since 1970, 1601 or year 1) not; or a key of the file says that its times count "
+    "something else",
     FORMAT,
     distorts="every time and duration: they are as many times too long or too short",
 )

@@ -48,7 +48,7 @@ from ..host.host_columns import (
 from ..host.op_events import OP, PYTHON, RUNTIME
 from ..peers.skew import RankPart, Skew, parts_of, skew, skew_of_parts
 from ..steps.attribution import steps_of_work
-from .finding import Baseline, Evidence, NotJudged
+from .finding import Baseline, Evidence, NotJudged, Outcome
 from .meanwhile import Activity, Meanwhile, first_launches, meanwhile
 
 STEP_MARK = re.compile(f"^{STEP}")
@@ -129,6 +129,7 @@ class SourceFacts:
         self.source = part.scope.source or 0
         self.capture = capture or CaptureFacts(part.scope)
         self.stray = stray  # pieces of device work whose times cannot be right
+        self.outcomes: dict[str, tuple[object, Outcome]] = {}  # what rules said of it, by id
         self.index: Index = part.scope.trace.indexes[self.source]
         self.capture.everyone.append(self)
 

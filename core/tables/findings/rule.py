@@ -72,7 +72,13 @@ class Rule:
         return Finding(self.id, self.title, text, evidence, **({"kind": self.kind} | texts | others))
 
     def outcome(self, facts: SourceFacts) -> Outcome:
-        """Return what the rule says of one source, or what the source lacks."""
+        """Return what the rule says of one source, or what the source lacks; judged once, whoever asks."""
+        known = facts.outcomes.get(self.id)
+        if known is None or known[0] is not self:
+            known = facts.outcomes[self.id] = (self, self._outcome(facts))
+        return known[1]
+
+    def _outcome(self, facts: SourceFacts) -> Outcome:
         if "device" in self.needs and not facts.has_devices:
             return facts.no_device
         if "host" in self.needs and not len(facts.host):
