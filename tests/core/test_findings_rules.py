@@ -670,7 +670,7 @@ def test_not_so(rule: str, events: list[Event], tmp_path: Path) -> None:
 
 
 def test_a_rule_judges_once_whoever_asks(tmp_path: Path) -> None:
-    """Rules that ask another one about the same time do not have it judge again; one with other limits does."""
+    """Rules that ask another one about the same time do not have it judge again."""
     judged: list[float] = []
     counting = replace(RULES["host-hotspot"], judge=lambda _, limits: judged.append(limits["share"]))
     facts = SourceFacts(RankPart(Scope(trace_of([op(0, 9)], tmp_path), source=0)))

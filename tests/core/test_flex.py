@@ -243,6 +243,33 @@ def test_what_the_host_does_is_judged(
     assert not {"host-hotspot", "sync", "overhead-bound"} & dict(judged.not_judged).keys()
 
 
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (("model Cmpt Prep", 10, 7000), "; at the longest the host is in model Cmpt Prep"),
+        (("model Cmpt Prep", 10, 700), "; the first work begins after 7.1 ms"),
+    ],
+)
+def test_idle_at_the_start_has_a_cause(first: tuple[str, int, int], said: str, tmp_path: Path) -> None:
+    """What a rank's host does before the first kernel is told, or else how long that is."""
+    times = [
+        ("Flex RoundTrip", 0, 10_000),
+        first,
+        ("mm Cmpt Exec", 7100, 1000),
+        ("relu Cmpt Exec", 8200, 500),
+    ]
+    events = []
+    for number, (name, ts, us) in enumerate(times):
+        lane = {"pid": 0, "tid": LANE + number}
+        events += [begin(ts, name=name, **lane), end(ts + us, **lane)]
+    (text,) = [
+        one.text
+        for one in findings(Scope(open_events(tmp_path, events))).findings
+        if one.rule == "device-idle"
+    ]
+    assert text == f"AIU 0 is busy in only 15.0 % of 10 ms{said}"
+
+
 @needs(CORPUS)
 def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
     """The public sample as two pids: each has the times of the sample, and nobody is said to wait."""

@@ -16,6 +16,7 @@ import numpy as np
 from ...base.arrays import I64, AnyArray
 from ...base.cached_per_object import cached_per_object
 from ...base.clock import NO_CLOCKS, Clocks
+from ...index.flex import is_flex
 from ...index.format import LaneKind, LaneRole, RowKind
 from ...query.lookup import lanes_of
 from ...query.views import Lane, Link, Row, SliceId
@@ -258,11 +259,12 @@ def _doings(
     """Return what threads did, those of a lane aside, and how many threads there are."""
     start, end = span
     device_lanes = {at for device in devices(trace) for at in device.lanes}
-    device_pids = {(device.source, device.pid) for device in devices(trace)}
+    # Of FLEX a rank's calls have the pid of its device; elsewhere that process is the device.
+    of_device = set() if is_flex(trace.indexes[source]) else {(one.source, one.pid) for one in devices(trace)}
     doings: list[Doing] = []
     looked_at = 0
     for process in trace.processes:
-        if process.source != source or process.aside or (process.source, process.pid) in device_pids:
+        if process.source != source or process.aside or (process.source, process.pid) in of_device:
             continue
         for at in process.lanes:
             lane = trace.lanes[at]

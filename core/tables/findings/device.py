@@ -38,6 +38,8 @@ OF_DEVICES = re.compile(r"^[nrh]ccl:")
 """Annotations of collectives that devices do."""
 EVENT_SHARE = 0.1
 """From this share of the idle time on it is told for how long streams wait for an event."""
+BEFORE_SHARE = 0.5
+"""From this share of the idle time on it is told, where no cause is known, that it precedes all work."""
 EVIDENCE = 3
 """Collectives that are named as evidence."""
 
@@ -281,6 +283,9 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
         text += f"; {about_ns(profiling)} of the idle time is the profiler's own and not counted"
     idle, doing = facts.idle, facts.doing_at_longest(facts.idle)
     text += f"; at the longest the host is in {doing}{facts.waited_for(doing, idle)}" if doing else ""
+    before = idle.clipped(facts.span[0], facts.working_span[0]).length
+    if not doing and share(before, idle.length) >= BEFORE_SHARE:
+        text += f"; the first work begins after {about_ns(before)}"
     if share(facts.event_waits.length, idle.length) >= EVENT_SHARE:
         text += f"; for {about_ns(facts.event_waits.length)} of it a stream waits for an event"
     short = f"{about_ns(idle.length)} of {about_ns(facts.span_ns)} idle"

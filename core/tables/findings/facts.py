@@ -15,6 +15,7 @@ from ...base.kineto import BLOCKING_COPIES, ON_THE_HOST, STEP, WAITS
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
+from ...index.flex import is_flex, round_trips
 from ...index.format import LaneRole
 from ...index.store import Index
 from ...query.groups import concatenated
@@ -527,6 +528,8 @@ class SourceFacts:
         threads = at_work([one for one in threads if lane in (None, one.lane.index)])
         names = (safe(short_name(one.label)) for one in threads if one.slice is not None)
         marks = set() if self.steps is None else {self.name(int(at)) for at in self.steps.positions}
+        if is_flex(self.index):  # a whole job says nothing of what is done in it
+            marks.update(self.index.strings(round_trips(self.index)))
         return next((name for name in names if name not in marks), "")
 
     def doing_at_longest(self, times: Intervals) -> str:
