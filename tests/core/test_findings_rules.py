@@ -271,6 +271,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
         "critical-path": (_hidden(449), 0, _hidden(448)),
         "transfer-bound": (_copied(496, 504), 496, _copied(495, 505)),
         "device-idle": (_two_kernels(239, 100), 481, _two_kernels(240, 100)),
+        "no-durations": ([event("i", 10 * at, name) for at, name in enumerate("abb")], 0, [op(0, 1)]),
         "no-events": ([event("M", 0, "process_name", args={"name": "x"})], 0, [op(0, 1)]),
         "widest": (
             [op(0, 100, "frame", "toplevel"), op(10, 30, "paint", "toplevel")],
@@ -667,6 +668,20 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
 def test_not_so(rule: str, events: list[Event], tmp_path: Path) -> None:
     """What looks alike but is something else is not claimed."""
     assert rule not in [finding.rule for finding in findings(Scope(trace_of(events, tmp_path))).findings]
+
+
+def test_instants_say_when_and_not_how_long(tmp_path: Path) -> None:
+    """Of a file with instants alone it is told how many there are, of which kind most, and the longest pause."""
+    events = [
+        event("i", ts, name) for ts, name in ((0, "Layout"), (5, "Paint"), (90, "Paint"), (100, "Paint"))
+    ]
+    (only,) = findings(Scope(trace_of(events, tmp_path))).findings
+    assert only.rule == "no-durations"
+    assert only.text == (
+        "the file holds 4 instants and no slices: it does not say how long anything takes; most often Paint, 3 "
+        "times; "
+        "the longest time between two is 85 µs, after Paint"
+    )
 
 
 def test_a_rule_judges_once_whoever_asks(tmp_path: Path) -> None:

@@ -12,20 +12,21 @@ from ...base.kineto import BLOCKING_COPIES, GROUPS, STEP, WAITS
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
-from ...index.format import NONE, LaneKind, LaneRole, SliceFlag
+from ...index.format import NONE, LaneKind, LaneRole, RowKind, SliceFlag
 from ...index.producers import Producer, is_of_memory, producer_of
 from ...index.store import Index
 from ...query.groups import Groups, dense
-from ...query.lookup import op_names
+from ...query.lookup import lanes_of, op_names
 from ...read.problem import NOT_READ
 from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
+from ..host.allocators import memory_records
 from ..host.host_columns import LOADER, LONG_NAME, READ_OPS
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .device import COLLECTIVE
 from .facts import SourceFacts, share
-from .finding import NotJudged, Observation, Outcome, brief
+from .finding import Evidence, NotJudged, Observation, Outcome, brief
 from .meanwhile import ENQUEUEING
 from .one_call import only_call
 from .rule import GUIDE, TENSORBOARD, Rule, effects_of
@@ -477,6 +478,55 @@ def without_events(facts: SourceFacts, _limits: Limits) -> Outcome:
     if others:
         text = f"all that the file holds is of kinds that are not read: {'; '.join(others)}"
     return Observation(text, (), short="The file holds no events that are read" if others else text)
+
+
+@Rule(
+    "no-durations",
+    "Instants alone",
+    "the file holds instants, those of allocators aside, and no slices: it says when, and nowhere for how long",
+    OWN,
+    helps="Record slices (begins and ends, complete events), too: only they say what takes time.",
+    kind="headline",
+)
+def without_durations(facts: SourceFacts, _limits: Limits) -> Outcome:
+    index = facts.index
+    if len(index.column("slices.start")):
+        return None
+    rows, times = _instants(facts)
+    if not len(rows):
+        return None
+    numbers, counts = np.unique(index.column("instants.name")[rows], return_counts=True)
+    most = safe(index.string(int(numbers[np.argmax(counts)])))
+    count = count_of(len(rows), "instant")
+    text = f"the file holds {count} and no slices: it does not say how long anything takes"
+    if len(numbers) > 1 and np.count_nonzero(counts == counts.max()) == 1:
+        text += f"; most often {brief(most)}, {int(counts.max()):,} times"
+    at = int(np.argmax(np.diff(times))) if len(times) > 1 else 0
+    evidence = Evidence("the first", int(times[0]), int(times[0]))
+    if len(times) > 1:
+        before = brief(safe(index.string(int(index.column("instants.name")[rows[at]]))))
+        pause = int(times[at + 1] - times[at])
+        text += f"; the longest time between two is {about_ns(pause)}, after {before}"
+        evidence = Evidence("the longest time between two", int(times[at]), int(times[at + 1]))
+    return Observation(text, (evidence,), short=f"{count}, no slices: no durations are recorded")
+
+
+def _instants(facts: SourceFacts) -> tuple[I64, I64]:
+    """Return (rows, trace time) of the instants in the time that is looked at, in order of time; of these
+    records of allocators aside.
+    """
+    index, scope = facts.index, facts.scope
+    rows = np.arange(len(index.column("instants.start")))
+    rows = rows[~np.isin(rows, memory_records(index))]
+    lanes = lanes_of(index, rows, RowKind.INSTANTS)
+    inside = scope.has_lanes(facts.source, lanes)
+    rows, lanes = rows[inside], lanes[inside]
+    times = index.column("instants.start")[rows].astype(np.int64) + scope.lane_offsets(facts.source)[lanes]
+    order = np.argsort(times, kind="stable")
+    rows, times = rows[order], times[order]
+    low, high = facts.span
+    within = (times >= low) & (times <= high)
+    return rows[within], times[within]
 
 
 def _working(facts: SourceFacts) -> Bools:
