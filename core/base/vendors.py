@@ -7,6 +7,7 @@ roles of lanes, waits of the host and words for devices follow from it.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -117,6 +118,14 @@ def any_of(field: str) -> str:
     """Return the expression of what any vendor calls so."""
     return "|".join(value for vendor in VENDORS if (value := getattr(vendor, field)))
 
+
+WHOLE_EXPORT = re.compile(r"^msprof((?:_\d{1,20})+)\.json$")
+"""Files of CANN's export that hold what others with the same numbers in their names, beside them, hold parts
+of: task_time_0_1_1.json is in msprof_0_1_1.json.
+"""
+PART_OF_EXPORT = re.compile(r"^[a-z][a-z_]*?((?:_\d{1,20})+)\.json$")
+FOLDER_OF_DEVICE = re.compile(r"^device_(\d{1,4})$")
+"""Its folders of devices, whose traces lie in `timeline`."""
 
 DEVICE_WORDS = "|".join(word for vendor in VENDORS for word in vendor.devices)
 WORDS_OF_PREFIXES = {vendor.prefix: vendor.word for vendor in VENDORS if vendor.prefix}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import UnreadableError
 from ..base.threads import each_at_once
+from ..base.vendors import PART_OF_EXPORT, WHOLE_EXPORT
 from ..read.urls import WEB, is_url, scheme_of, shown_url, url_name
 
 if TYPE_CHECKING:
@@ -30,13 +31,26 @@ CAPTURE_TRACES = "capture_traces"
 """The folder in which engines record the graphs that a trace beside it replays."""
 MAX_LEVELS, MAX_FOLDERS = 3, 1_000
 """So deep below a folder, and in so many, traces are looked for: CANN writes PROF_x/device_0/timeline."""
+DIGITS_OF_DATES = 14
+"""Numbers of devices, models and iterations have fewer: step_trace_20240101120001.json."""
 STDIN = "-"
 UNFINISHED = ".tmp"
 """torch.profiler writes NAME.tmp and renames it when it is complete."""
 
 
 def traces_in(folder: Path) -> list[Path]:
-    return [folder / name for name in _names_in(folder) if name.lower().endswith(TRACE_ENDINGS)]
+    """Return the traces in a folder; what an export wrote whole it has not in parts, too."""
+    names = [name for name in _names_in(folder) if name.lower().endswith(TRACE_ENDINGS)]
+    wholes = {_exported(match[1]) for name in names if (match := WHOLE_EXPORT.match(name))}
+    parts = {
+        name for name in names if (match := PART_OF_EXPORT.match(name)) and _exported(match[1]) in wholes
+    }
+    return [folder / name for name in names if name not in parts or WHOLE_EXPORT.match(name)]
+
+
+def _exported(numbers: str) -> str:
+    """Return the numbers in a file's name that tell what was exported; not when, which differs by file."""
+    return "" if len(numbers) > DIGITS_OF_DATES else numbers
 
 
 def unfinished_in(folder: Path) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..base.errors import UnreadableError
 from ..base.numbers import whole_number
+from ..base.vendors import FOLDER_OF_DEVICE, WHOLE_EXPORT
 from ..read.source import Source
 from ..read.urls import is_url
 
@@ -138,6 +139,8 @@ def member_of(path: str | Path) -> Member:
             # A profiler's own folder in that of a rank: rank0_ascend_pt/ASCEND_PROFILER_OUTPUT.
             parent = parent.parent
             rank, world = rank_in(parent.name)
+        elif rank is None and WHOLE_EXPORT.match(name) and (of := FOLDER_OF_DEVICE.match(parent.parent.name)):
+            parent, rank = parent.parent.parent, whole_number(of[1])
     host = _HOST.search(name[: epoch.start()]) if epoch and own_rank is None else None
     stem = name
     for pattern in (_EPOCH, _DATE, _WORKER_AXES, _RANK, _WORKER, _AXIS):

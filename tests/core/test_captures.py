@@ -21,6 +21,7 @@ from tracelane.core.index.cached import IndexJob
 from tracelane.core.index.captures import Choice, captures_of, choose, members_of, parsed_ranks, ranks_text
 from tracelane.core.index.file_facts import file_facts
 from tracelane.core.index.indexing import index_all
+from tracelane.core.index.inputs import expanded
 from tracelane.core.index.member import NO_FACTS, FileFacts, member_of
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import current_source, open_source
@@ -182,6 +183,24 @@ def test_profilers_folders_below_those_of_ranks_are_looked_into(tmp_path: Path) 
         open_trace(tmp_path / "deeper")
     near = write(tmp_path / "deeper" / "a" / "trace.json")
     assert [member.path for member in open_trace(tmp_path / "deeper").members] == [near]
+
+
+def test_an_export_of_a_device_counts_once(tmp_path: Path) -> None:
+    """What an export has whole is not opened in parts, too, and its devices are ranks; tables are no traces."""
+    for device in (0, 1):
+        folder = tmp_path / "PROF_1" / f"device_{device}" / "timeline"
+        for name in ("msprof", "task_time", "hccl", "step_trace"):
+            write(folder / f"{name}_{device}_1_1.json")
+        write(folder / "task_time_9_9.json")  # of another run of the export
+        write(tmp_path / "PROF_1" / f"device_{device}" / "summary" / f"op_summary_{device}_1_1.csv")
+    files = expanded([tmp_path])
+    names = [Path(file).name for file in files]
+    assert names == ["msprof_0_1_1.json", "task_time_9_9.json", "msprof_1_1_1.json", "task_time_9_9.json"]
+    for name in ("msprof_20240101120000.json", "step_trace_20240101120003.json"):
+        write(tmp_path / "PROF_2" / "output" / name)
+    assert [Path(file).name for file in expanded([tmp_path / "PROF_2"])] == ["msprof_20240101120000.json"]
+    wholes = [file for file, name in zip(files, names) if name.startswith("msprof")]
+    assert [member.rank for member in members_of(wholes, lambda _: NO_FACTS)] == [0, 1]
 
 
 def test_files_named_one_by_one_open_together_where_none_tells_a_rank(tmp_path: Path) -> None:
