@@ -164,6 +164,16 @@ PRODUCERS = (
     ),
     Producer(
         CANN,
+        {"process": r"^Task Scheduler$", "lane": r"^Stream \d+$"},
+        (
+            LaneSign(r"^Task Scheduler$", r"", DERIVED, slices=PROFILING),
+            LaneSign(r"^Task Scheduler$", r"", DEVICE),
+        ),
+        waits=CANN_WAITS,
+        peer_waits=CANN_PEER_WAITS,
+    ),
+    Producer(
+        CANN,
         {"process": r"^Step Trace$", "category": r"^Iteration Time$"},
         (LaneSign(r"^Step Trace$", r"", DERIVED, steps=True),),
     ),

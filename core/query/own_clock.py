@@ -27,6 +27,7 @@ from ..base.cached_per_object import cached_per_object
 from ..base.clock import EPOCHS
 from ..base.units import TIME_LIMIT
 from ..index.format import NONE, LaneKind, LaneRole, RowKind, SliceFlag
+from ..index.producers import steps_lanes
 from ..index.store import Index
 from .lookup import processes_of, row_starts
 
@@ -94,7 +95,7 @@ def own_clock(index: Index) -> OwnClock:
     out = distinct(np.concatenate([_early(index, own), clamped]))
     others = distinct(np.concatenate([*(np.arange(one.low, one.high) for one in away), out]))
     near_marks = [one for one in marks if one.era == era and one not in far]
-    within = [*_without(index, own, out), *((one.start, one.end) for one in near_marks)]
+    within = [*_without(index, _not_derived(index, own), out), *((one.start, one.end) for one in near_marks)]
     if all(start == end == within[0][0] for start, end in within):
         within += [(one.start, one.end) for one in pieces if one.row in only_spans]
     span = (min(start for start, _ in within), max(end for _, end in within)) if within else None
@@ -137,6 +138,17 @@ def _rows_of_spans(index: Index) -> set[int]:
     single = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["category_count"] == 1))
     kinds: AnyArray = index.column("row_categories")[rows["categories"][single].astype(np.int64)]
     return set(single[kinds == number].tolist())
+
+
+def _not_derived(index: Index, pieces: Sequence[_Piece]) -> Sequence[_Piece]:
+    """Return pieces without those of lanes that repeat or sum up others, all where there is nothing else;
+    lanes of steps say how long the program ran.
+    """
+    is_derived = index.lanes["role"] == LaneRole.DERIVED
+    if is_derived.any():
+        is_derived[steps_lanes(index)] = False
+    lanes = index.rows["lane"]
+    return [one for one in pieces if not is_derived[lanes[one.row]]] or pieces
 
 
 def _near_and_far(index: Index, pieces: Sequence[_Piece]) -> tuple[list[_Piece], set[_Piece]]:

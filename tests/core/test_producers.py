@@ -792,6 +792,28 @@ def test_waits_for_peers_are_those_of_collectives(
     )
 
 
+def test_lanes_that_sum_up_do_not_lengthen_the_time(tmp_path: Path) -> None:
+    """The time that shares are of is that of work: what a lane says of streams beside each other may be longer."""
+    longer = _slice("stream_520_parallel_1", 20 * MS, 500 * MS, 10000, 520)
+    trace = open_events(tmp_path, [*mindspore(), longer])
+    assert trace.opening_span == (0, 16 * MS * 1000)
+    late = _slice("Iteration 3", 20 * MS, 10 * MS, 3, 90)
+    trace = open_events(tmp_path, [*cann(), late])
+    assert trace.opening_span == (0, 30 * MS * 1000)
+
+
+def test_tasks_of_an_old_export_are_work(tmp_path: Path) -> None:
+    """The process of tasks was called otherwise before it was the device's: its streams are the device's, too."""
+    events = [
+        {**one, "args": {"name": "Task Scheduler"}} if one["name"] == "process_name" else one
+        for one in tasks_alone()
+        if one["name"] != "process_labels"
+    ]
+    trace = open_events(tmp_path, events)
+    work = work_of(Scope(trace))
+    assert len(devices(trace)) == 1 and int(work.dur[work.is_type("compute")].sum()) == 6 * MS * 1000
+
+
 def test_an_exported_step_trace_has_steps(tmp_path: Path) -> None:
     """Iterations in a file of their own are the steps, and a sentence says what takes most in them."""
     events = [*_processes({5: "Step Trace"}), *_threads(5, {5: "Model ID:2"})]
