@@ -186,7 +186,7 @@ def test_profilers_folders_below_those_of_ranks_are_looked_into(tmp_path: Path) 
 
 
 def test_an_export_of_a_device_counts_once(tmp_path: Path) -> None:
-    """What an export has whole is not opened in parts, too, and its devices are ranks; tables are no traces."""
+    """What an export has whole is not opened in parts, too; its devices are ranks; tables are no traces."""
     for device in (0, 1):
         folder = tmp_path / "PROF_1" / f"device_{device}" / "timeline"
         for name in ("msprof", "task_time", "hccl", "step_trace"):

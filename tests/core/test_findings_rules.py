@@ -671,15 +671,15 @@ def test_not_so(rule: str, events: list[Event], tmp_path: Path) -> None:
 
 
 def test_instants_say_when_and_not_how_long(tmp_path: Path) -> None:
-    """Of a file with instants alone it is told how many there are, of which kind most, and the longest pause."""
+    """Of a file with instants alone it is told how many there are, which most often, and the longest gap."""
     events = [
         event("i", ts, name) for ts, name in ((0, "Layout"), (5, "Paint"), (90, "Paint"), (100, "Paint"))
     ]
     (only,) = findings(Scope(trace_of(events, tmp_path))).findings
     assert only.rule == "no-durations"
     assert only.text == (
-        "the file holds 4 instants and no slices: it does not say how long anything takes; most often Paint, 3 "
-        "times; "
+        "the file holds 4 instants and no slices: it does not say how long anything takes; most often Paint, "
+        "3 times; "
         "the longest time between two is 85 µs, after Paint"
     )
 

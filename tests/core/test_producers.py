@@ -793,7 +793,7 @@ def test_waits_for_peers_are_those_of_collectives(
 
 
 def test_lanes_that_sum_up_do_not_lengthen_the_time(tmp_path: Path) -> None:
-    """The time that shares are of is that of work: what a lane says of streams beside each other may be longer."""
+    """Shares are of the time of work: what a lane says of streams beside each other may be longer."""
     longer = _slice("stream_520_parallel_1", 20 * MS, 500 * MS, 10000, 520)
     trace = open_events(tmp_path, [*mindspore(), longer])
     assert trace.opening_span == (0, 16 * MS * 1000)
@@ -803,7 +803,7 @@ def test_lanes_that_sum_up_do_not_lengthen_the_time(tmp_path: Path) -> None:
 
 
 def test_tasks_of_an_old_export_are_work(tmp_path: Path) -> None:
-    """The process of tasks was called otherwise before it was the device's: its streams are the device's, too."""
+    """The process of tasks was once called otherwise: its streams are the device's, too."""
     events = [
         {**one, "args": {"name": "Task Scheduler"}} if one["name"] == "process_name" else one
         for one in tasks_alone()

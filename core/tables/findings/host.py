@@ -483,7 +483,7 @@ def without_events(facts: SourceFacts, _limits: Limits) -> Outcome:
 @Rule(
     "no-durations",
     "Instants alone",
-    "the file holds instants, those of allocators aside, and no slices: it says when, and nowhere for how long",
+    "the file holds instants, those of allocators aside, and no slices: it says when, nowhere for how long",
     OWN,
     helps="Record slices (begins and ends, complete events), too: only they say what takes time.",
     kind="headline",
