@@ -274,8 +274,8 @@ def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_producer(follow: Callable[[str], Run], tmp_path: Path) -> None:
-    """Queues are the device's work, the lane of iterations gives the steps; a wait is no kernel, and counts
-    in the time of what communicates.
+    """Queues are the device's work, the lane of iterations gives the steps; a wait is no kernel: one for
+    a peer counts in the time of what communicates.
     """
     run = follow("Add a producer")
     names = [
@@ -283,13 +283,14 @@ def test_a_producer(follow: Callable[[str], Run], tmp_path: Path) -> None:
         ("thread_name", 1, "Queue 1"),
         ("thread_name", 2, "Queue 2"),
         ("thread_name", 3, "Iterations"),
+        ("thread_name", 4, "Queue 3"),
     ]
     events = [
         {"ph": "M", "name": kind, "pid": 5, "tid": tid, "args": {"name": text}} for kind, tid, text in names
     ]
     for at in (0, 100):
         slices = (
-            *(("gemm", 1, at, 40), ("wait_peer", 1, at + 40, 20), ("wait_peer", 1, at + 80, 5)),
+            *(("gemm", 1, at, 40), ("wait_event", 1, at + 40, 20), ("wait_peer", 4, at + 45, 20)),
             *(("excomm::reduce", 2, at + 40, 30), (f"iteration {at}", 3, at, 90)),
         )
         events += [
