@@ -53,10 +53,12 @@ class LogColumn(NamedTuple):
 WATTS = {"W": 1.0, "w": 1.0, "Watts": 1.0, "watts": 1.0, "mW": 1e-3, "uW": 1e-6, "µW": 1e-6, "kW": 1e3}
 UNITS = {
     ColumnKind.POWER: tuple(WATTS),
-    ColumnKind.TEMPERATURE: ("C", "c", "°C", "℃", "degC", "deg C", "Celsius", "celsius", "Celsius Degree"),
     ColumnKind.BUSY: ("%", "percent", "Percent", "pct"),
+    ColumnKind.TEMPERATURE: ("C", "c", "°C", "℃", "degC", "deg C", "Celsius", "celsius", "Celsius Degree"),
 }
 """The units of what is summed up; in another, °F say, a column is drawn without a meaning."""
+MEASURED = tuple(UNITS)
+"""The kinds of what is summed up, by range of time; their lanes are shown at first."""
 
 RSVMEM_WARNING = "known to be wrong on the new stack, where it reads 0"
 PT_ACT_WARNING = "estimated from power: wrong or unsupported on the new stack and below about 27 W"

@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import F64, I64, sum_of
 from ..base.units import format_count
 from ..query.busy import SeriesRange
-from .header import ColumnKind, LogColumn
+from .header import MEASURED, ColumnKind, LogColumn
 from .more_sources import SeriesIndex, SeriesLane
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 FLAT = 0.5
 """A metric that stays above this share of its greatest value is not drawn from zero: it would be flat."""
 WARNED = "⚠"
-_DEFAULT_KINDS = (ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE)
 _DEFAULT_NAMES = ("rdmem", "wrmem", "hostcpu")
 
 
@@ -82,7 +81,7 @@ def _series_of(log: DeviceLog, has_host: bool) -> Iterator[tuple[Series, bool]]:
 def default_columns(columns: Sequence[LogColumn]) -> list[LogColumn]:
     """Return the metrics shown at first: power, busy, temperature, memory traffic, the host's processor."""
     chosen: list[LogColumn] = []
-    for kind in _DEFAULT_KINDS:
+    for kind in MEASURED:
         chosen += [column for column in columns if column.kind is kind][:1]
     for name in _DEFAULT_NAMES:
         chosen += [column for column in columns if column.name.lower() == name and column not in chosen][:1]

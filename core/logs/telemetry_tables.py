@@ -4,7 +4,7 @@ that the trace itself holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,12 +24,31 @@ from ..trace import Trace
 from ..trace.devices import Device
 from ..trace.step_choice import find_steps
 from .clock_fit import Proposal
-from .header import UNIT_WORDS, WATTS, ColumnKind, name_and_unit
+from .header import MEASURED, UNIT_WORDS, WATTS, ColumnKind, name_and_unit
 from .log import TelemetryLog
 from .overlay import Overlay, counter_series
 from .series import FAR, Series, Statistics, attribute, statistics
 from .stamps import SECOND
 
+
+class MetricColumn(NamedTuple):
+    """A column of the table by step: what a metric of a kind says of a range of time."""
+
+    column: Column
+    kind: ColumnKind
+    of: Callable[[Statistics], float | None]
+    in_watts: bool = False  # whether the log's unit of power is turned into watts
+
+
+METRIC_COLUMNS = (
+    MetricColumn(Column("power_mean_w", "mean W", "number"), ColumnKind.POWER, lambda one: one.mean, True),
+    MetricColumn(Column("power_max_w", "max W", "number"), ColumnKind.POWER, lambda one: one.greatest, True),
+    MetricColumn(Column("energy_j", "energy J", "number"), ColumnKind.POWER, lambda one: one.joules),
+    MetricColumn(Column("busy_mean", "mean busy %", "number"), ColumnKind.BUSY, lambda one: one.mean),
+    MetricColumn(
+        Column("temperature_max_c", "max °C", "number"), ColumnKind.TEMPERATURE, lambda one: one.greatest
+    ),
+)
 TELEMETRY_STEPS = TableSchema(
     "telemetry_steps",
     "Telemetry by step",
@@ -39,16 +58,10 @@ TELEMETRY_STEPS = TableSchema(
         Column("log", "log", "text"),
         Column("start_ns", "start", "ns", moment=True),
         Column("duration_ns", "duration", "ns"),
-        Column("power_mean_w", "mean W", "number"),
-        Column("power_max_w", "max W", "number"),
-        Column("energy_j", "energy J", "number"),
-        Column("busy_mean", "mean busy %", "number"),
-        Column("temperature_max_c", "max °C", "number"),
+        *(metric.column for metric in METRIC_COLUMNS),
         Column("coverage", "covered", "share"),
     ),
 )
-KINDS = (ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE)
-"""The kinds of metrics that the table has columns for; `_row` computes them."""
 NOTHING = Statistics(None, None, None, 0, 0, 0, None)
 NO_STEPS = "there are no steps, so there is no table by step"
 NO_CARDS = "no device of the trace is in a log"
@@ -129,24 +142,19 @@ def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks 
 
 
 def _row(card: Card, named_range: NamedRange) -> dict[str, Any]:
-    statistics = [card.statistics(kind, named_range) for kind in KINDS]
-    power, busy, heat = (one or NOTHING for one in statistics)
-    return {
+    said = {kind: card.statistics(kind, named_range) for kind in MEASURED}
+    row = {
         "step": named_range.label,
         "log": card.log,
         "start_ns": named_range.start,
         "duration_ns": named_range.end - named_range.start,
-        "power_mean_w": _times(power.mean, card.watts),
-        "power_max_w": _times(power.greatest, card.watts),
-        "energy_j": power.joules,
-        "busy_mean": busy.mean,
-        "temperature_max_c": heat.greatest,
-        "coverage": next((one.coverage for one in statistics if one is not None), 0.0),
+        "coverage": next((one.coverage for one in said.values() if one is not None), 0.0),
     }
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
+    for metric in METRIC_COLUMNS:
+        value = metric.of(said[metric.kind] or NOTHING)
+        factor = card.watts if metric.in_watts else 1.0
+        row[metric.column.key] = None if value is None else value * factor
+    return row
 
 
 def cards_of(overlay: Overlay, clocks: Clocks) -> Iterator[Card]:
@@ -156,7 +164,7 @@ def cards_of(overlay: Overlay, clocks: Clocks) -> Iterator[Card]:
         for name, key in one.proposal.device_of.items():
             device = overlay.device_keys.get(key)
             if device is not None and name in one.log.devices:
-                series = ((kind, one.log.first_of(name, kind)) for kind in KINDS)
+                series = ((kind, one.log.first_of(name, kind)) for kind in MEASURED)
                 shifted = {kind: own.shifted(offset) for kind, own in series if own is not None}
                 yield Card(device, one.name, shifted, one.log.interval_ns)
 
