@@ -35,6 +35,7 @@ from tracelane.core.tables.frame.kinds import (
     KINDS,
     UNKNOWN,
     KernelKind,
+    KindTable,
     kernel_kinds,
     kernel_types,
 )
@@ -688,3 +689,23 @@ def test_each_name_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         types = [KERNEL_TYPES[at] for at in kernel_types(index, *columns).tolist()]
         assert list(zip(names, types)) == [(row.name, row.type) for row in rows]
     assert seen == {"my_gemm": 1, "softmax": 1, "nobody_knows": 1}
+
+
+def test_long_names_that_ranks_share_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kind of a kernel with a name of thousands of characters, as templates make them, is looked for in
+    the first rank, and known in every other.
+    """
+    name = f"void of_{tmp_path.name}<{'Layout<int, float>, ' * 200}>::run()"
+    texts: list[str] = []
+
+    def kind_of(table: KindTable, text: str, category: str = "") -> KernelKind:
+        texts.append(text)
+        return original(table, text, category)
+
+    original = KindTable.kind_of
+    monkeypatch.setattr(KindTable, "kind_of", kind_of)
+    for rank in range(3):
+        index = index_of([complete(0, 9, name, "kernel", pid=0, tid=7)], tmp_path / str(rank))
+        columns = (index.column("slices.name")[:1], index.column("slices.category")[:1])
+        assert len(kernel_kinds(index, *columns)) == 1
+    assert texts == [name]

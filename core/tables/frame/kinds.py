@@ -33,7 +33,10 @@ KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "s
 """The types; their order gives the numbers that rules return."""
 UNKNOWN = "unknown"
 HELD_NAMES, MAX_HELD = 4096, 500
-"""Of so many names, of at most so many characters, the kind is held for other indexes: 2 MB at most."""
+LONG_NAMES, MAX_LONG = 256, 8000
+"""Of so many names, of at most so many characters, the kind is held for other indexes: 2 MB at most of short
+names, and of long ones, which templates make and all ranks share.
+"""
 
 
 @dataclass(frozen=True)
@@ -244,11 +247,18 @@ def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArra
 
 
 def _kind_of_name(table: KindTable, name: str) -> str:
-    return table.kind_of(name).name if len(name) > MAX_HELD else _held_kind(table, name)
+    if len(name) <= MAX_HELD:
+        return _held_kind(table, name)
+    return _held_long_kind(table, name) if len(name) <= MAX_LONG else table.kind_of(name).name
 
 
 @lru_cache(maxsize=HELD_NAMES)
 def _held_kind(table: KindTable, name: str) -> str:
+    return table.kind_of(name).name
+
+
+@lru_cache(maxsize=LONG_NAMES)
+def _held_long_kind(table: KindTable, name: str) -> str:
     return table.kind_of(name).name
 
 
