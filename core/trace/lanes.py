@@ -106,6 +106,10 @@ class TraceLanes:
         process = self._processes[self._process_bases[source] + int(index.lanes[number]["process"])]
         return make_lane(index, process, lane_index, number)
 
+    def lanes_of(self, source: int) -> Sequence[Lane]:
+        """Return the lanes of a source."""
+        return self.lanes[self.lane_bases[source] : self.lane_bases[source + 1]]
+
     def row(self, lane: Lane | int, depth: int) -> Row:
         """Return the row at a depth (0 is topmost) of a lane, which may be given by its index in `lanes`."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane

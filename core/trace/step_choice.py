@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, distinct, sum_of
+from ..base.cached_per_object import cached_per_object
 from ..base.clock import Clocks
 from ..base.kineto import (
     ANNOTATIONS,
@@ -54,6 +55,8 @@ FRAMES = re.compile(
     r"|run_batch|forward|forward_step|generate_step|decode_step|run_iteration|train_one_batch|compute_loss_and_backward)$"
 )
 """Python functions that are called once a step."""
+MAX_FOUND = 4096
+"""So many answers of `find_steps` are remembered of a trace: four of each of a thousand ranks."""
 DOUBTFUL = 0.6
 """Steps in which less of the device's time is launched are said to be doubtful."""
 NEARLY, NEARLY_DOUBTFUL = 0.8, 0.5
@@ -134,6 +137,7 @@ class Steps:
         return replace(self, **columns)
 
 
+@cached_per_object(MAX_FOUND)
 def find_steps(
     trace: Trace, source: int, clocks: Clocks | None = None, name: str | None = None
 ) -> Steps | None:
@@ -143,6 +147,8 @@ def find_steps(
     that cover most of the device's time most regularly; None where there is nothing of the kind.
     """
     index, clocks = trace.indexes[source], clocks or Clocks()
+    if not len(index.column("slices.name")):
+        return None  # as of files that are still read
     if name is not None:
         positions, lengths = _by_name(index, name)
         chosen = _steps_at(trace, source, clocks, name, "chosen by name", positions, lengths)

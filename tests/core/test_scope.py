@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.corpus import CORPUS, file, needs
 from tests.events import complete, index_of, metadata
+from tests.rank_files import rank_files
 from tests.snapshots import pickled, snapshot_of, training
 from tests.tui.small_file import small_file
+from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables.absent import absent
 from tracelane.core.tables.device.idle import idle
@@ -25,6 +28,7 @@ from tracelane.core.tables.registry import PANELS, panels_without
 from tracelane.core.tables.steps.steps import steps
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.devices import devices
+from tracelane.core.trace.step_choice import find_steps
 
 
 def _sums(scope: Scope) -> tuple[int, int, int]:
@@ -211,3 +215,31 @@ def test_one_name_is_enough(name: str, need: str, tmp_path: Path, monkeypatch: p
     assert need in absent(plain) and need not in absent(named)
     monkeypatch.setattr("tracelane.core.tables.absent.MAX_BYTES", 4)
     assert absent(plain) == {"devices", "ranks", "report"}
+
+
+def test_a_rank_is_looked_at_alone(tmp_path: Path) -> None:
+    """What is counted rank by rank looks at the rows of that rank, not at those of all others each time."""
+
+    def looks(world: int) -> int:
+        checks = 0
+
+        def cancelled() -> bool:
+            nonlocal checks
+            checks += 1
+            return False
+
+        folder = rank_files(tmp_path / str(world), world)
+        with closing(open_trace(folder, index_dir=tmp_path / f"index-{world}")) as trace:
+            assert len(ops(Scope(trace, cancelled=cancelled))) > 0
+        return checks
+
+    assert looks(12) == 4 * looks(3)
+
+
+def test_steps_are_found_once(tmp_path: Path) -> None:
+    """Whoever asks for the steps of a rank under the same clocks is given the same, under others others."""
+    trace = open_trace(rank_files(tmp_path / "ranks", 2), index_dir=tmp_path / "index")
+    assert find_steps(trace, 1, trace.clocks) is find_steps(trace, 1, trace.clocks)
+    steps, moved = find_steps(trace, 1), find_steps(trace, 1, Clocks().shifted((1, ""), 5))
+    assert steps is not None and moved is not None
+    assert moved.starts[0] == steps.starts[0] + 5

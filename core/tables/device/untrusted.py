@@ -285,8 +285,8 @@ class LostCalls:
         low, high = self.scope.trace.opening_span
         lanes = [
             (lane.start + offset, lane.end + offset)
-            for lane in self.scope.trace.lanes
-            if lane.source == self.source and lane.role in (LaneRole.HOST, LaneRole.DEVICE) and lane.slices
+            for lane in self.scope.trace.lanes_of(self.source)
+            if lane.role in (LaneRole.HOST, LaneRole.DEVICE) and lane.slices
             for offset in (self.scope.clocks.offset(self.source, lane.pid),)
         ]
         starts, ends = zip(*lanes) if lanes else ((low,), (high,))
@@ -476,8 +476,8 @@ def _usual_lanes(lane: I64, device: I64, name: AnyArray) -> I64:
 
 def open_slices(scope: Scope, source: int) -> Iterator[tuple[Lane, I64]]:
     """Yield the slices of a source that were never ended, by lane and name, by start."""
-    for lane in scope.trace.lanes:
-        if lane.source == source and len(lane.rows) > MANY_OPEN:
+    for lane in scope.trace.lanes_of(source):
+        if len(lane.rows) > MANY_OPEN:
             for positions in _open_in_lane(scope.trace.indexes[source], lane):
                 yield lane, positions
 

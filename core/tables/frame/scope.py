@@ -222,6 +222,14 @@ class Scope:
         """What the scope holds of each row of slices."""
         return self.rows_inside(RowKind.SLICES)
 
+    def parts_of(self, source: int) -> tuple[RowPart, ...]:
+        """Return what the scope holds of each row of slices of a source."""
+        return self._parts_by_source.get(source, ())
+
+    @cached_property
+    def _parts_by_source(self) -> dict[int, tuple[RowPart, ...]]:
+        return {source: tuple(parts) for source, parts in groupby(self.parts, attrgetter("source"))}
+
     def rows_inside(self, kind: RowKind) -> tuple[RowPart, ...]:
         """Return what the scope holds of each row of a kind, unfiltered, by position, no empty ones."""
         parts = []
@@ -244,7 +252,7 @@ class Scope:
         if self.work is not None:
             yield from self._chunks_of_step(self.work)
             return
-        for source, parts in groupby(self.parts, attrgetter("source")):
+        for source, parts in self._parts_by_source.items():
             batch: list[RowPart] = []
             size = 0
             for part in parts:

@@ -93,11 +93,10 @@ def _positions(scope: Scope, source: int, numbers: I64, category: str, whole: bo
     is_host, is_whole = category_mask(index, HOST_EVENTS) | own, own & whole
     names, categories = index.column("slices.name"), index.column("slices.category")
     parts = []
-    for part in scope.parts:
+    for part in scope.parts_of(source):
         scope.check()
-        if part.source == source:
-            at = slice(part.begin, part.end)
-            of = categories[at]
-            parts.append(part.begin + np.flatnonzero((is_name[names[at]] & is_host[of]) | is_whole[of]))
+        at = slice(part.begin, part.end)
+        of = categories[at]
+        parts.append(part.begin + np.flatnonzero((is_name[names[at]] & is_host[of]) | is_whole[of]))
     positions: I64 = concatenated(parts)
     return positions if scope.where is None else positions[scope.where(index, positions)]

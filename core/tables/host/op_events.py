@@ -180,10 +180,8 @@ def positions_of(scope: Scope, source: int, has_category: AnyArray) -> I64:
     index = scope.trace.indexes[source]
     held, categories = index.column("row_categories"), index.column("slices.category")
     parts = [np.empty(0, np.int64)]
-    for part in scope.parts:
+    for part in scope.parts_of(source):
         scope.check()
-        if part.source != source:
-            continue  # its rows are those of another index
         first, count = (int(index.rows[part.row][key]) for key in ("categories", "category_count"))
         if has_category[held[first : first + count]].any():
             parts.append(part.begin + np.flatnonzero(has_category[categories[part.begin : part.end]]))
