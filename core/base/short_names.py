@@ -314,6 +314,7 @@ def _mangled(text: str) -> str:
     return last or text
 
 
+@lru_cache(maxsize=1 << 15)
 def comparable_name(raw: str) -> str:
     """Return an event's name as it is in every run: with `*` for hashes, addresses and numbers of steps.
 

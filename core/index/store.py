@@ -127,7 +127,7 @@ class Index:
             tables = {name: _read_table(folder, name, manifest["tables"][name]) for name in TABLES}
             check_tables(tables, lengths)
             for name, entry in manifest["columns"].items():
-                _check_size(folder / f"{name}.{entry['dtype']}", entry)
+                _check_size(folder, f"{name}.{entry['dtype']}", entry)
             return cls(folder, manifest, tables)
         except FileNotFoundError as error:
             if not (folder / MANIFEST).exists():
@@ -348,11 +348,11 @@ def _read_table(folder: Path, name: str, entry: dict[str, Any]) -> AnyArray:
     return np.frombuffer(raw, dtype)
 
 
-def _check_size(path: Path, entry: dict[str, Any]) -> None:
+def _check_size(folder: Path, name: str, entry: dict[str, Any]) -> None:
     size = int(entry["length"]) * np.dtype(str(entry["dtype"])).itemsize
-    status = os.lstat(path) if size else None
+    status = os.lstat(os.path.join(folder, name)) if size else None
     if status is not None and (not stat.S_ISREG(status.st_mode) or status.st_size != size):
-        raise ValueError(f"column {path.name} has not the size that its manifest says")
+        raise ValueError(f"column {name} has not the size that its manifest says")
 
 
 def _contents(path: Path, entry: dict[str, Any]) -> bytes | mmap.mmap:

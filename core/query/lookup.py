@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Sequence
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, distinct, places_in
+from ..base.cached_per_object import cached_per_object
 from ..base.clock import Clocks
 from ..index.format import BLOCK, NONE, LaneKind, RowKind
 from ..index.pyramid import blocks_of
@@ -113,13 +114,19 @@ def locate_slice(index: Index, position: int) -> tuple[int, int]:
 
 def rows_of(index: Index, positions: AnyArray, kind: RowKind = RowKind.SLICES) -> I64:
     """Return the row of each slice (instant, sample) by position."""
-    rows = np.flatnonzero((index.rows["kind"] == kind) & (index.rows["count"] > 0))
-    rows = rows[np.argsort(index.rows["first"][rows], kind="stable")]
-    firsts = index.rows["first"][rows].astype(np.int64)
+    rows, firsts = _rows_in_order(index, kind)
     if bool((positions[1:] >= positions[:-1]).all()):
         # Many in order: where each row begins among them, instead of a search for each.
         return np.repeat(rows, np.diff(np.searchsorted(positions, firsts), append=len(positions)))
     return np.asarray(rows[np.searchsorted(firsts, positions, "right") - 1])
+
+
+@cached_per_object(3)
+def _rows_in_order(index: Index, kind: RowKind) -> tuple[I64, I64]:
+    """Return the rows of a kind that hold something, and the first position of each, ascending."""
+    rows = np.flatnonzero((index.rows["kind"] == kind) & (index.rows["count"] > 0))
+    rows = rows[np.argsort(index.rows["first"][rows], kind="stable")]
+    return rows, index.rows["first"][rows].astype(np.int64)
 
 
 def lanes_of(index: Index, positions: AnyArray, kind: RowKind = RowKind.SLICES) -> I64:

@@ -54,7 +54,7 @@ LOOKS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         ("sdsc_", "/", "/sdsc_a", "pass.", "## Call CompiledFxGraph ", "aten::", "_", "a"),
     ),
     "short names": (unwrap(short_name), ("_", "a::", "<", "/", "(", "a1_")),
-    "comparable names": (comparable_name, ("a1", "/", "#", "1", "-a1", ".py(1): ")),
+    "comparable names": (unwrap(comparable_name), ("a1", "/", "#", "1", "-a1", ".py(1): ")),
 }
 BEGINNINGS = ("execute_context_1", "step[", "x_data:", "(")
 CASES = [(what, unit) for what, (_, units) in LOOKS.items() for unit in units]
