@@ -274,7 +274,7 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     busy = facts.busy.length
-    if busy >= limits["busy_share"] * (facts.span_ns - facts.awaiting.length):
+    if not facts.idle.length or busy >= limits["busy_share"] * (facts.span_ns - facts.awaiting.length):
         return None
     used = format_share(share(busy, facts.span_ns))
     text = f"{_device_is(facts)} busy in only {used} of {about_ns(facts.span_ns)}"

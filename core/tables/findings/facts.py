@@ -537,6 +537,8 @@ class SourceFacts:
         several that are about as long, in most of their time. Of several threads it is the one that launches
         the next work.
         """
+        if not len(times):
+            return ""
         length = times.ends - times.starts
         ended, work = self.work_after(times)
         launches = dict(zip(ended.tolist(), work.launch.tolist()))
