@@ -313,7 +313,8 @@ PRODUCERS = (
     Producer(
         "Chrome",
         {"category": r"devtools\.timeline|^(blink|toplevel|renderer_host)\b|^cc,"},
-        tasks=r"^((ThreadControllerImpl::|MessageLoop::|ThreadPool_)?RunTask|ThreadController::Task|toplevel)$"
+        tasks=r"^((ThreadControllerImpl::|MessageLoop::|ThreadPool_|TaskScheduler )?RunTask|toplevel"
+        r"|ThreadController(Impl)?::(Task|DoWork))$"
         r"|ProcessTaskFromWorkQueue$",
     ),
 )

@@ -562,14 +562,14 @@ def test_only_the_step_of_the_first_launch_counts(tmp_path: Path) -> None:
 
 
 def test_children_that_take_no_time(tmp_path: Path) -> None:
-    """Where an operator has its time in a call of its name, a child that takes none is the dearest."""
+    """Where an operator has its time in a call of its name, a child that takes none is not named."""
     events = [note("first", 0, 0), op(0, 100, "again"), op(0, 100, "again"), op(50, 0, "nothing")]
     ((_, evidence),) = [
         (finding.rule, finding.evidence)
         for finding in findings(Scope(trace_of(events, tmp_path))).findings
         if finding.rule == "cost-in-children"
     ]
-    assert [each.label for each in evidence] == ["its longest call: again", "the dearest child"]
+    assert [each.label for each in evidence] == ["its longest call: again"]
 
 
 @pytest.mark.slow
@@ -682,6 +682,46 @@ def test_instants_say_when_and_not_how_long(tmp_path: Path) -> None:
         "3 times; "
         "the longest time between two is 85 µs, after Paint"
     )
+
+
+def test_records_of_objects_are_called_so(tmp_path: Path) -> None:
+    """Snapshots of objects are no instants to whoever recorded them."""
+    events = [event("O", 10 * at, "cc::Tile", id="0x1") for at in range(3)]
+    (only,) = findings(Scope(trace_of(events, tmp_path))).findings
+    assert only.text.startswith("the file holds 3 records of objects and no slices")
+
+
+def _stacks(children: float) -> list[Event]:
+    """A step that is written as an operator, of whose time Python's functions have most; in these an operator
+    whose own children have so much of its 400 µs, and Python the rest.
+    """
+    python = {"cat": "python_function"}
+    return [
+        op(0, 1000, "ProfilerStep#1"),
+        complete(0, 600, "main.py(1): display", **python),
+        op(600, 400, "aten::outer"),
+        op(600, children, "aten::inner"),
+        complete(600 + children, 395 - children, "hook.py(1): call", **python),
+    ]
+
+
+@pytest.mark.parametrize(("children", "most"), [(300, ", most in aten::inner"), (100, "")])
+def test_the_dearest_child_is_named_where_children_are_known(
+    children: float, most: str, tmp_path: Path
+) -> None:
+    """A mark of a step is no operator, and of Python's functions no operator's child is the dearest."""
+    report = findings(Scope(trace_of(_stacks(children), tmp_path))).findings
+    texts = [one.text for one in report if one.rule == "cost-in-children"]
+    assert texts == [f"aten::outer takes 400 µs, 1.2 % of it itself: the time is in its children{most}"]
+
+
+def test_slices_that_take_little_of_the_time_are_said_to(tmp_path: Path) -> None:
+    """Where most of the time nothing is recorded, the share of own time alone would mislead."""
+    events = [op(0, 17, "launch", "x"), event("i", 1000, "done")]
+    (text,) = [
+        one.text for one in findings(Scope(trace_of(events, tmp_path))).findings if one.rule == "widest"
+    ]
+    assert text.endswith("100.0 % of all own time; all slices take 17 µs of 1 ms")
 
 
 def test_a_rule_judges_once_whoever_asks(tmp_path: Path) -> None:

@@ -896,6 +896,34 @@ def test_sums_and_repetitions_of_builds(
     assert own and not [row.name for row in own if row.name.startswith(("Total ", "action "))]
 
 
+def test_what_was_never_ended_takes_no_time(tmp_path: Path) -> None:
+    """The rows of an overview leave out begins without an end, as the headline does; alone they stay."""
+    begun = {"ph": "B", "name": "MESSAGE_LOOP", "cat": "toplevel", "ts": 0, "pid": 1, "tid": 1}
+    tasks = [
+        {**_slice(name, 100 * at, us, 1, 1), "cat": "toplevel"}
+        for at, (name, us) in enumerate((("TaskScheduler RunTask", 60), ("Layout", 30), ("Paint", 10)))
+    ]
+    trace = open_events(tmp_path, [begun, *tasks])
+    rows = [(row.name, row.share) for row in overview(Scope(trace), ())["slices"]]
+    assert rows == [("TaskScheduler RunTask", 0.6), ("Layout", 0.3), ("Paint", 0.1)]
+    (text,) = [one.text for one in findings(Scope(trace)).findings if one.rule == "widest"]
+    assert text.endswith("; tasks aside Layout with 30 µs, 30.0 %")
+
+
+def test_a_device_that_only_waits_is_not_idle(tmp_path: Path) -> None:
+    """Where a device does nothing but wait for its peers there is no idle time to tell of."""
+    events = [
+        *_processes({11: "HCCL"}, {11: "NPU"}),
+        *_threads(11, {1: "Communication Kernel", 2: "Plane 0"}),
+        _slice("Default/AllReduce-op3_0", 0, 10 * MS, 11, 1),
+        _slice("Notify_Wait", 0, 8 * MS, 11, 2),
+        _slice("Memcpy", 8 * MS, 2 * MS, 11, 2),
+    ]
+    report = findings(Scope(open_events(tmp_path, events))).findings
+    assert {one.rule for one in report} == {"communication"}
+    assert report[0].text.endswith("; for 8 ms of it another rank had yet to come")
+
+
 def test_calls_that_wait_in_python_are_waits(tmp_path: Path) -> None:
     """Where a program of Python's waits most of its time, what it does besides is told, too."""
     names = {"select.epoll.poll": 60, "run (/app/a.py:1)": 30, "_thread.lock.acquire": 10}

@@ -44,6 +44,10 @@ WAITING = re.compile(r"(?<![a-z])(wait(ing)?|sleep(ing)?|idle)(?![a-z])|Wait(ing
 VALUE_NS = 20_000
 """An operator during which copies take no longer (ns) reads a value, and moves no data."""
 IDLE_HOST = NotJudged("no operators or calls but waits run on the host in the time that is looked at")
+OBJECT_PHASES = np.frombuffer(b"NOD", np.uint8)
+"""Phases of events that say that an object is made, what is in it, and that it is gone."""
+RECORDED = 0.05
+"""Where slices take a smaller share of the time it is told how much they do: most of it is not recorded."""
 PROFILED_SHARE = 0.05
 """From this share of a name's own time on it is told what the profiler takes within it."""
 
@@ -157,7 +161,7 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     host = facts.host
-    ops = (host.kinds == OP) & ~_repeats(facts)
+    ops = (host.kinds == OP) & facts.active & ~_repeats(facts)
     if not ops.any():
         return facts.no_host
     total, self_ns = host.sums(ops, host.durations), host.sums(ops, host.self_ns)
@@ -167,17 +171,17 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     top = int(np.argmax(np.where(dear, total, -1)))
     own = ops & (host.name == top)
-    child = _dearest_child(facts, top)
-    if child is None:
+    if not _children(facts, top).any():
         return None
+    child = _dearest_child(facts, top, int(total[top]))
     name = host.label(top)
     itself = format_share(share(int(self_ns[top]), int(total[top])))
-    text = (
-        f"{name} takes {about_ns(int(total[top]))}, {itself} of it itself: the time is in its children, "
-        f"most in {host.label(int(host.name[child]))}"
-    )
-    evidence = (facts.longest_on_host("its longest call", own), facts.on_host("the dearest child", child))
-    return Observation(text, evidence, host.union(own))
+    text = f"{name} takes {about_ns(int(total[top]))}, {itself} of it itself: the time is in its children"
+    evidence = [facts.longest_on_host("its longest call", own)]
+    if child is not None:
+        text += f", most in {host.label(int(host.name[child]))}"
+        evidence.append(facts.on_host("the dearest child", child))
+    return Observation(text, tuple(evidence), host.union(own))
 
 
 @Rule(
@@ -402,8 +406,12 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
             text += f"; {kind} aside {working} with {about_ns(ns)}, {part}"
             short = f"{kind.capitalize()} aside {brief(working)}: {about_ns(ns)}, {part}"
     evidence = (facts.slice(f"the longest: {name}", int(positions[longest])),)
-    starts = facts.scope.starts(facts.source, positions[top])
-    claim = merge(starts, starts + index.duration(positions[top]))
+    starts = facts.scope.starts(facts.source, positions)
+    ends = starts + index.duration(positions)
+    recorded = merge(starts, ends).length
+    if recorded < RECORDED * facts.span_ns:
+        text += f"; all slices take {about_ns(recorded)} of {about_ns(facts.span_ns)}"
+    claim = merge(starts[top], ends[top])
     return Observation(text, evidence, claim, short=short)
 
 
@@ -497,7 +505,9 @@ def without_durations(facts: SourceFacts, _limits: Limits) -> Outcome:
         return None
     numbers, counts = np.unique(index.column("instants.name")[rows], return_counts=True)
     most = safe(index.string(int(numbers[np.argmax(counts)])))
-    count = count_of(len(rows), "instant")
+    are_of_objects = np.isin(index.column("instants.phase")[rows], OBJECT_PHASES).all()
+    what = ("record of an object", "records of objects") if are_of_objects else ("instant", "instants")
+    count = count_of(len(rows), *what)
     text = f"the file holds {count} and no slices: it does not say how long anything takes"
     if len(numbers) > 1 and np.count_nonzero(counts == counts.max()) == 1:
         text += f"; most often {brief(most)}, {int(counts.max()):,} times"
@@ -543,13 +553,22 @@ def _repeats(facts: SourceFacts) -> Bools:
     return repeats
 
 
-def _dearest_child(facts: SourceFacts, name: int) -> int | None:
-    """Return the longest of the direct children of a name, of those that take most time by name."""
+def _children(facts: SourceFacts, name: int) -> Bools:
+    """Return which of the host's slices are direct children of a name."""
     host = facts.host
     is_around = np.append(host.name == name, False)
-    children = is_around[host.parents] & (host.name != name)
-    if not children.any():
-        return None
+    children: Bools = is_around[host.parents] & (host.name != name)
+    return children
+
+
+def _dearest_child(facts: SourceFacts, name: int, whole: int) -> int | None:
+    """Return the longest of the direct children of a name, of those that take most time by name; None where
+    most of the `whole` ns is in what is no operator or call, as Python's functions.
+    """
+    host = facts.host
+    children = _children(facts, name)
     total = host.sums(children, host.durations)
+    if 2 * sum_of(total) < whole:
+        return None
     first_of_most = host.most(children, total[host.name])
     return host.most(children & (host.name == host.name[first_of_most]), host.durations)

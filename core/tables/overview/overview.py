@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...base.arrays import sum_of
+from ...base.arrays import AnyArray, sum_of
 from ...base.errors import UsageError
-from ...index.format import LaneKind, LaneRole
+from ...index.format import LaneKind, LaneRole, SliceFlag
 from ...index.producers import is_of_memory
+from ...index.store import Index
 from ...trace.step_choice import find_steps
 from ..absent import absent
 from ..compile.compile_phases import phase_table, timed
@@ -22,7 +23,7 @@ from ..device.memory_stacks import holders_of
 from ..device.states import CAUSES, IDLE, UNKNOWN, DeviceState
 from ..findings.finding import Evidence
 from ..frame.metrics import percentile
-from ..frame.scope import Scope
+from ..frame.scope import Scope, WithoutOpenEnded
 from ..frame.table import Table
 from ..host.ops import ops
 from ..host.range_table import range_table
@@ -62,9 +63,7 @@ def overview(scope: Scope, states: Sequence[DeviceState]) -> Groups:
     if not groups["work"] and not groups["ops"]:  # which are what most slices do
         are_of_memory = all(is_of_memory(scope.trace.indexes[source]) for source in scope.sources)
         groups["held"] = tuple(_held(scope)) if groups["memory"] and are_of_memory else ()
-        groups["slices"] = (
-            () if groups["held"] else _rows(scope, range_table(_of_threads(scope)), "self_ns", "count")
-        )
+        groups["slices"] = () if groups["held"] else _slices(_of_threads(scope))
     return {name: rows for name, rows in groups.items() if rows}
 
 
@@ -77,6 +76,25 @@ def _of_threads(scope: Scope) -> Scope:
     threads = [lane for lane in own if lane.kind is LaneKind.THREAD and lane.slices]
     numbers = [lane.index for lane in threads or own]
     return replace(scope, lanes=numbers) if 0 < len(numbers) < len(lanes) else scope
+
+
+def _slices(scope: Scope) -> tuple[OverviewRow, ...]:
+    """Return what takes most time by itself; without what was never ended, which lasts as long as its lane,
+    where there is anything else.
+    """
+    rows = _rows(scope, range_table(_ended(scope)), "self_ns", "count")
+    return rows or _rows(scope, range_table(scope), "self_ns", "count")
+
+
+def _ended(scope: Scope) -> Scope:
+    """Return a scope without the slices that were never ended."""
+    open_ones: dict[Index, AnyArray] = {}
+    for source in scope.sources:
+        index = scope.trace.indexes[source]
+        unclosed = index.column("flags.value") & SliceFlag.UNCLOSED > 0
+        if unclosed.any():
+            open_ones[index] = np.sort(index.column("flags.position")[unclosed])
+    return replace(scope, where=WithoutOpenEnded(open_ones, scope.where)) if open_ones else scope
 
 
 def _rows(scope: Scope, table: Table, amount: str, count: str) -> tuple[OverviewRow, ...]:
