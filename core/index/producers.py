@@ -313,7 +313,7 @@ PRODUCERS = (
     Producer(
         "Chrome",
         {"category": r"devtools\.timeline|^(blink|toplevel|renderer_host)\b|^cc,"},
-        tasks=r"^((ThreadControllerImpl::|MessageLoop::|ThreadPool_|TaskScheduler )?RunTask|toplevel"
+        tasks=r"^((\w+::|ThreadPool_|TaskScheduler )?RunTask|toplevel|Looper\.dispatch(Message)?"
         r"|ThreadController(Impl)?::(Task|DoWork))$"
         r"|ProcessTaskFromWorkQueue$",
     ),

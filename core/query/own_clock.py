@@ -157,8 +157,9 @@ def _near_and_far(index: Index, pieces: Sequence[_Piece]) -> tuple[list[_Piece],
     """
     zeros, others = _at_zero(index, pieces)
     is_thread, lanes = (index.lanes["kind"] == LaneKind.THREAD).tolist(), index.rows["lane"].tolist()
-    firm = [one for one in others if is_thread[lanes[one.row]]]
-    firm = [one for one in firm if one.kind == RowKind.SLICES] or firm or others
+    of_threads = [one for one in others if is_thread[lanes[one.row]]]
+    slices = [one for one in others if one.kind == RowKind.SLICES]
+    firm = [one for one in slices if is_thread[lanes[one.row]]] or slices or of_threads or others
     if not firm:
         return list(pieces), set()
     low, high = min(one.start for one in firm), max(one.end for one in firm)
@@ -183,7 +184,7 @@ def _near_and_far(index: Index, pieces: Sequence[_Piece]) -> tuple[list[_Piece],
     for own in of_lanes.values():
         start, end = min(one.start for one in own), max(one.end for one in own)
         least = max(DAY, FAR_TIMES * max(last, end - start))
-        if firm is not others and (end < low - least or start > high + least):
+        if is_thread[lanes[firm[0].row]] and (end < low - least or start > high + least):
             far.update(own)
         else:
             near += own

@@ -122,5 +122,14 @@ def test_a_time_of_0_is_none_where_all_else_is_late(case: str, tmp_path: Path) -
         assert high - low < 10**9 or not slices + marks
 
 
+def test_an_instant_far_from_spans_alone(tmp_path: Path) -> None:
+    """Where threads have instants alone, asynchronous spans say when the program ran."""
+    spans = [async_event(ph, 140 * HOUR + at, 7, "measure") for at, ph in ((0, "b"), (10**6, "e"))]
+    events = [event("i", HOUR, "started"), event("i", 140 * HOUR + 5, "mark"), *spans]
+    with closing(open_trace(write_events(tmp_path / "t.json", events), index_dir=tmp_path / "i")) as trace:
+        low, high = trace.opening_span
+        assert trace.marks_elsewhere == 1 and high - low == 10**9
+
+
 def own_times(starts: Sequence[int], others: Sequence[int]) -> list[int]:
     return [start for at, start in enumerate(starts) if at not in others]

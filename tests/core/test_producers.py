@@ -910,6 +910,17 @@ def test_what_was_never_ended_takes_no_time(tmp_path: Path) -> None:
     assert text.endswith("; tasks aside Layout with 30 µs, 30.0 %")
 
 
+def test_rows_of_a_name_are_one(tmp_path: Path) -> None:
+    """Slices of a name that have several categories are one row of an overview."""
+    events = [
+        {**_slice(name, 100 * at, us, 1, 1), "cat": f"toplevel,{at}"}
+        for at, (name, us) in enumerate((("Layout", 30), ("Paint", 45), ("Layout", 25)))
+    ]
+    rows = overview(Scope(open_events(tmp_path, events)), ())["slices"]
+    assert [(row.name, row.calls) for row in rows] == [("Layout", 2), ("Paint", 1)]
+    assert rows[0].share == pytest.approx(0.55)
+
+
 def test_a_device_that_only_waits_is_not_idle(tmp_path: Path) -> None:
     """Where a device does nothing but wait for its peers there is no idle time to tell of."""
     events = [

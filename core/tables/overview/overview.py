@@ -83,7 +83,14 @@ def _slices(scope: Scope) -> tuple[OverviewRow, ...]:
     where there is anything else.
     """
     rows = _rows(scope, range_table(_ended(scope)), "self_ns", "count")
-    return rows or _rows(scope, range_table(scope), "self_ns", "count")
+    rows = rows or _rows(scope, range_table(scope), "self_ns", "count")
+    by_name: dict[str, OverviewRow] = {}
+    for row in rows:  # a name may be of several categories; the longest slice is that of the first
+        first = by_name.setdefault(row.name, row)
+        if first is not row:
+            sums = first.amount + row.amount, first.share + row.share, first.calls + row.calls
+            by_name[row.name] = first._replace(amount=sums[0], share=sums[1], calls=sums[2])
+    return tuple(sorted(by_name.values(), key=lambda row: -row.amount))
 
 
 def _ended(scope: Scope) -> Scope:
