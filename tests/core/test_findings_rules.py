@@ -724,6 +724,24 @@ def test_slices_that_take_little_of_the_time_are_said_to(tmp_path: Path) -> None
     assert text.endswith("100.0 % of all own time; all slices take 17 µs of 1 ms")
 
 
+def test_time_between_two_clocks_is_no_idle_time(tmp_path: Path) -> None:
+    """Where all work of a device is seconds after the host's, its clock is told, and no idle time by it."""
+    far = 3 * 10**6
+    events = [op(0, 50), kernel(far, 100), kernel(far + 1000, 100)]
+    rules = {one.rule for one in findings(Scope(trace_of(events, tmp_path))).findings}
+    assert "device-clock" in rules and "device-idle" not in rules
+
+
+def test_the_profilers_time_is_before_the_first_work(tmp_path: Path) -> None:
+    """When the first work begins is told with the time of the profiler, which is no idle time."""
+    request = call(0, 500, "Activity Buffer Request") | {"cat": "overhead"}
+    events = [request, kernel(1000, 5, correlation=9)]
+    texts = [
+        one.text for one in findings(Scope(trace_of(events, tmp_path))).findings if one.rule == "device-idle"
+    ]
+    assert len(texts) == 1 and texts[0].endswith("; the first work begins after 1 ms")
+
+
 def test_a_rule_judges_once_whoever_asks(tmp_path: Path) -> None:
     """Rules that ask another one about the same time do not have it judge again."""
     judged: list[float] = []

@@ -273,19 +273,21 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     needs=("device",),
 )
 def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
-    busy = facts.busy.length
-    if not facts.idle.length or busy >= limits["busy_share"] * (facts.span_ns - facts.awaiting.length):
+    busy, idle = facts.busy.length, facts.idle
+    if not idle.length or busy >= limits["busy_share"] * (facts.span_ns - facts.awaiting.length):
+        return None
+    if facts.is_apart:  # the time until it works is between two clocks, and nobody's
         return None
     used = format_share(share(busy, facts.span_ns))
     text = f"{_device_is(facts)} busy in only {used} of {about_ns(facts.span_ns)}"
     profiling = facts.profiling.without(facts.busy).length
     if profiling:
         text += f"; {about_ns(profiling)} of the idle time is the profiler's own and not counted"
-    idle, doing = facts.idle, facts.doing_at_longest(facts.idle)
+    doing = facts.doing_at_longest(idle)
     text += f"; at the longest the host is in {doing}{facts.waited_for(doing, idle)}" if doing else ""
-    before = idle.clipped(facts.span[0], facts.working_span[0]).length
-    if not doing and share(before, idle.length) >= BEFORE_SHARE:
-        text += f"; the first work begins after {about_ns(before)}"
+    begin, first = facts.span[0], facts.working_span[0]
+    if not doing and share(idle.clipped(begin, first).length, idle.length) >= BEFORE_SHARE:
+        text += f"; the first work begins after {about_ns(first - begin)}"
     if share(facts.event_waits.length, idle.length) >= EVENT_SHARE:
         text += f"; for {about_ns(facts.event_waits.length)} of it a stream waits for an event"
     short = f"{about_ns(idle.length)} of {about_ns(facts.span_ns)} idle"

@@ -21,6 +21,7 @@ from ...index.store import Index
 from ...query.groups import concatenated
 from ...query.lookup import nearest_around
 from ...query.views import SliceId
+from ...trace.device_clocks import device_clocks
 from ...trace.devices import rank_of, ranks_of_processes
 from ...trace.step_choice import Steps, find_steps
 from ..compile.compile_phases import timed
@@ -437,6 +438,12 @@ class SourceFacts:
         """The time in which no device works or waits for a peer, and the profiler is not to blame."""
         idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
         return idle.without(self.profiling).without(self.awaiting)
+
+    @cached_property
+    def is_apart(self) -> bool:
+        """Whether all work of a device is further from the host's time than both last: on another clock."""
+        clocks = device_clocks(self.scope.trace, self.scope.clocks, self.source)
+        return any(clock.apart_ns for clock in clocks)
 
     @cached_property
     def event_waits(self) -> Intervals:
