@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import zlib
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
+from .held import held_by_name
 from .kineto import STEP, WAITS, SliceKind, slice_kind, work_kind
 from .numbers import whole_number
 
@@ -212,19 +212,19 @@ CNAMES: dict[str, RGB] = {
 _DIGITS = str.maketrans("", "", "0123456789")
 
 
-@lru_cache(maxsize=2048)
+@held_by_name
 def key_of_name(name: str) -> str:
     """Return the hashed colour key of a name; digits do not count: `step 1` and `step 2` look alike."""
     return f"~{zlib.crc32(name.translate(_DIGITS).encode('utf-8', 'replace')) % HASHED}"
 
 
-@lru_cache(maxsize=2048)
+@held_by_name
 def key_of_value(text: str) -> str:
     """Return the hashed colour key of a value, digits included."""
     return f"~{zlib.crc32(text.encode('utf-8', 'replace')) % HASHED}"
 
 
-@lru_cache(maxsize=2048)
+@held_by_name
 def key_of(
     category: str, name: str, cname: str = "", colour_by: str = "category", is_work: bool = False
 ) -> str:

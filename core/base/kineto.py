@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from .held import held_by_name
 from .vendors import any_of
 
 Group: TypeAlias = Literal["op", "python", "runtime", "device", "memory", "other"]
@@ -227,7 +227,7 @@ def may_communicate(category: str) -> bool:
     return slice_kind(category) in _MAY_COMMUNICATE
 
 
-@lru_cache(maxsize=1 << 14)
+@held_by_name
 def slice_kind(category: str, name: str = "") -> SliceKind:
     """Return the kind of a slice; without a name that of what has this category and is no collective."""
     low = category if category == NODE else category.lower()
@@ -241,7 +241,7 @@ def slice_kind(category: str, name: str = "") -> SliceKind:
     return SliceKind.COLLECTIVE if name and is_collective is not None and is_collective(name) else kind
 
 
-@lru_cache(maxsize=1 << 14)
+@held_by_name
 def work_kind(category: str, name: str) -> SliceKind:
     """Return the kind of work of a device: where its category does not tell, its name does, and what no name
     tells is a kernel.
@@ -289,7 +289,7 @@ _STARTS_OF_VENDORS = {StartedWork.KERNEL: "launches", StartedWork.COPY: "copies"
 """Fields of vendors with names of calls that are formed in another way."""
 
 
-@lru_cache(maxsize=1 << 12)
+@held_by_name
 def started_work(call: str) -> StartedWork | None:
     """Return what a call starts by its name, None for all that starts no work: waits, events, allocations,
     host functions (`cudaLaunchHostFunc`), nodes that are added to a graph.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import count
 
+from .held import held_by_name
 from .numbers import whole_number
 from .safe_text import safe
 
@@ -60,7 +60,7 @@ _NO_TELLING = re.compile(r"^(?:std::|at::detail::)?[Aa]rray<\s*char\s*\*")
 _KERNEL = re.compile(r"(?<=\w)_kernel(?:_impl|_cuda|_hip)?$")
 
 
-@lru_cache(maxsize=1 << 15)
+@held_by_name
 def short_name(raw: str, detail: int = 0) -> str:
     """Return the short form of an event name: one line, safe for a terminal, never empty.
 
@@ -314,7 +314,7 @@ def _mangled(text: str) -> str:
     return last or text
 
 
-@lru_cache(maxsize=1 << 15)
+@held_by_name
 def comparable_name(raw: str) -> str:
     """Return an event's name as it is in every run: with `*` for hashes, addresses and numbers of steps.
 

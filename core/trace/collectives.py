@@ -7,11 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, added_up, concatenated_ranges, distinct
+from ..base.held import held_by_name
 from ..base.kineto import (
     COLLECTIVE_CALL,
     COLLECTIVE_KERNEL,
@@ -372,7 +373,7 @@ def world_size(index: Index) -> int:
     return size if type(size) is int else 0
 
 
-@lru_cache(maxsize=1 << 14)
+@held_by_name
 def _name(name: str, level: int) -> str:
     """Return which collective a slice's name stands for, "" for none."""
     if level == AIU:

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from ...base.held import held_by_name
 from ...trace import Trace
 from ...trace.devices import is_aiu
 
@@ -371,7 +372,7 @@ def explain(name: str, trace: Trace, source: int) -> Explanation | None:
     return _entry(name, is_aiu(trace.indexes[source]))
 
 
-@lru_cache(maxsize=4096)
+@held_by_name
 def _entry(name: str, aiu: bool) -> Explanation | None:
     for entry, pattern in _compiled():
         if (aiu or not entry.aiu) and pattern.fullmatch(name):

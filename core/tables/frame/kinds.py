@@ -22,6 +22,7 @@ import numpy as np
 from ...base.arrays import AnyArray, distinct
 from ...base.cached_per_object import cached_per_object
 from ...base.errors import UsageError
+from ...base.held import held_by_name
 from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING, SYNC_CATEGORIES
 from ...base.needed_words import text_matches
 from ...base.pattern import Pattern
@@ -32,11 +33,6 @@ KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
 """The types; their order gives the numbers that rules return."""
 UNKNOWN = "unknown"
-HELD_NAMES, MAX_HELD = 4096, 500
-LONG_NAMES, MAX_LONG = 256, 8000
-"""Of so many names, of at most so many characters, the kind is held for other indexes: 2 MB at most of short
-names, and of long ones, which templates make and all ranks share.
-"""
 
 
 @dataclass(frozen=True)
@@ -242,23 +238,12 @@ def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArra
     numbers = numbers[known[numbers] < 0]
     texts = index.strings(numbers)
     table.look_at(texts if table.own_rows else ())
-    known[numbers] = [codes[_kind_of_name(table, text)] for text in texts]
+    known[numbers] = [codes[_kind_of_name(text, table)] for text in texts]
     return np.where(by_category < 0, known[names], by_category).astype(np.uint8)
 
 
-def _kind_of_name(table: KindTable, name: str) -> str:
-    if len(name) <= MAX_HELD:
-        return _held_kind(table, name)
-    return _held_long_kind(table, name) if len(name) <= MAX_LONG else table.kind_of(name).name
-
-
-@lru_cache(maxsize=HELD_NAMES)
-def _held_kind(table: KindTable, name: str) -> str:
-    return table.kind_of(name).name
-
-
-@lru_cache(maxsize=LONG_NAMES)
-def _held_long_kind(table: KindTable, name: str) -> str:
+@held_by_name
+def _kind_of_name(name: str, table: KindTable) -> str:
     return table.kind_of(name).name
 
 

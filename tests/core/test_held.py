@@ -1,0 +1,115 @@
+"""Answers about names are held, and no names of a trace fill the memory by that."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import tracemalloc
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import ROOT
+from tracelane.core.base.colours import key_of, key_of_name, key_of_value
+from tracelane.core.base.held import LONG_NAMES, MAX_LONG, MAX_SHORT, SHORT_NAMES, held_by_name
+from tracelane.core.base.kineto import slice_kind, started_work, work_kind
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.short_names import comparable_name, short_name
+
+HELD: dict[str, Callable[[str], object]] = {
+    "short name": short_name,
+    "comparable name": comparable_name,
+    "safe": safe,
+    "colour of a name": key_of_name,
+    "colour of a value": key_of_value,
+    "colour": lambda name: key_of("kernel", name, is_work=True),
+    "kind": lambda name: slice_kind("kernel", name),
+    "kind of a category": slice_kind,
+    "kind of work": lambda name: work_kind("", name),
+    "started work": started_work,
+}
+BOUNDED = {
+    "core/base/installed.py": "names of groups of entry points",
+    "core/base/needed_words.py": "patterns of the program",
+    "core/base/pattern.py": "patterns that a person writes",
+    "core/base/safe_text.py": "texts of at most a thousand characters",
+    "core/index/roles.py": "what is remembered goes with 64 files",
+    "core/read/remote_files.py": "servers",
+    "core/tables/frame/kinds.py": "a file of settings",
+}
+"""Files of core that hold answers by texts in another way, and what these are."""
+
+
+@pytest.mark.parametrize(
+    ("length", "calls"), [(MAX_SHORT, 1), (MAX_SHORT + 1, 1), (MAX_LONG, 1), (MAX_LONG + 1, 2)]
+)
+def test_a_name_is_asked_once(length: int, calls: int) -> None:
+    """What was asked of a name of usual length is known the second time, whatever stands behind it."""
+    times = count()
+
+    @held_by_name
+    def length_of(name: str, more: str = "") -> int:
+        next(times)
+        return len(name) + len(more)
+
+    assert [length_of("a" * length), length_of("a" * length)] == [length, length]
+    assert next(times) == calls
+    assert length_of("a", more="b") == length_of("a", "b") == 2
+
+
+def test_the_names_asked_last_are_held() -> None:
+    """There are never more of them, and those asked longest ago go first."""
+    names = list[str]()
+    ask = held_by_name(names.append)
+    for number in range(SHORT_NAMES + 1):
+        ask(f"{number}")
+    ask(f"{SHORT_NAMES}")
+    assert len(names) == SHORT_NAMES + 1
+    ask("0")
+    assert len(names) == SHORT_NAMES + 2
+    for number in range(LONG_NAMES + 1):
+        ask(f"{number:0{MAX_LONG}}")
+    ask(f"{0:0{MAX_LONG}}")
+    assert len(names) == SHORT_NAMES + LONG_NAMES + 4
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_long_names_fill_no_memory(name: str) -> None:
+    """After forty names of a megabyte each, next to nothing more is held than before."""
+    ask = HELD[name]
+    ask("warm")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(40):
+            ask(f"{number}\n" + "a" * (1 << 20))
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_other_cache_of_core_holds_texts() -> None:
+    """A function of a text is held by `held_by_name`, or its file says why its texts are few and short."""
+    others = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "core").rglob("*.py")
+        if path != ROOT / "core" / "base" / "held.py" and _holds_texts(path)
+    }
+    assert others == BOUNDED.keys()
+
+
+def _holds_texts(path: Path) -> bool:
+    functions = (
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    )
+    return any(
+        any(ast.unparse(one).split("(")[0] in ("cache", "lru_cache") for one in function.decorator_list)
+        and any("str" in ast.unparse(one.annotation) for one in function.args.args if one.annotation)
+        for function in functions
+    )
