@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from tests.events import Event, complete, open_events
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.host.host_columns import HostSlices, host_of
+from tracelane.core.tables.host.op_events import RUNTIME
 
 THREADS = 3
 DEPTH = 5
@@ -73,3 +76,31 @@ def test_masks_answer_as_plain_loops_do(tmp_path: Path, seed: int) -> None:
             assert host.most(some, host.durations) == max(rows, key=lambda row: (lengths[row], -row))
             assert host.earliest(some) == min(rows, key=lambda row: (starts[row], row))
             assert host.first(some) == rows[0]
+
+
+class CountedPattern:
+    """An expression that counts the names in which it is searched for."""
+
+    def __init__(self, text: str) -> None:
+        self._pattern, self.searches = re.compile(text), 0
+
+    def search(self, text: str) -> re.Match[str] | None:
+        self.searches += 1
+        return self._pattern.search(text)
+
+
+@pytest.mark.parametrize("kind", [None, RUNTIME])
+def test_names_that_ranks_share_are_searched_once(tmp_path: Path, kind: int | None) -> None:
+    """Of several ranks with the same names an expression is searched for in each name once, and what it
+    matches is what it matches in each rank by itself.
+    """
+    pattern = CountedPattern("a")
+    for seed in range(4):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        host = host_slices(folder, seed)
+        mask = host.matching(cast("re.Pattern[str]", pattern), kind)
+        names = [host.texts[name] for name in host.name.tolist()]
+        is_kind = host.kinds == kind if kind is not None else np.ones(len(host), np.bool_)
+        assert mask.tolist() == [name == "a" and bool(one) for name, one in zip(names, is_kind)]
+    assert pattern.searches == len(NAMES)

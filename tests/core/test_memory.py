@@ -18,13 +18,17 @@ from tests.json_tables import analysed
 from tracelane.core.tables.device.memory import (
     AllocatorUse,
     allocator_table,
+    allocator_uses,
     curve_table,
     memory,
     peak_table,
     unreleased_table,
 )
+from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.allocators import allocators
+from tracelane.core.tables.overview.overview import overview
 from tracelane.core.trace import Trace, open_trace
 
 SPYRE = "aiu/spyre_torch_profiler/"
@@ -332,3 +336,20 @@ def test_nothing_recorded_is_said(tmp_path: Path) -> None:
     assert not report.uses
     assert "profile_memory=True" in report.notes[0]
     assert len(allocator_table(report)) == len(curve_table(report)) == 0
+
+
+def test_who_asks_for_allocators_counts_no_copies(
+    unrecorded_trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Findings and the overview ask what allocators hold, rank by rank, and have no table of copies made."""
+
+    def copies(scope: Scope) -> Table:
+        raise AssertionError("nobody asks what was copied")
+
+    monkeypatch.setattr("tracelane.core.tables.device.memory.copies", copies)
+    scope = Scope(unrecorded_trace)
+    assert allocator_uses(scope)
+    with pytest.raises(AssertionError, match="nobody asks"):
+        memory(scope)
+    assert "memory-limit" in dict(findings(scope).not_judged)
+    assert overview(scope, ())["memory"]

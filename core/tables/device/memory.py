@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -270,12 +270,18 @@ def memory_metrics(scope: Scope) -> list[Metric]:
 
 def memory(scope: Scope) -> MemoryUse:
     """Return what the allocators of a scope did in its range, and what was copied in it."""
+    uses = allocator_uses(scope)
+    return MemoryUse(scope.text, uses, copies(scope), tuple(_notes(scope, uses)))
+
+
+def allocator_uses(scope: Scope) -> tuple[AllocatorUse, ...]:
+    """Return what the allocators of a scope that have records in its range did in it."""
     uses = []
     for allocator in allocators(scope):
         begin, end = allocator.between(scope.range)
         if begin < end:
             uses.append(_use(allocator, begin, end, scope.range))
-    return MemoryUse(scope.text, tuple(uses), copies(scope), tuple(_notes(scope, uses)))
+    return tuple(uses)
 
 
 def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | None) -> AllocatorUse:
@@ -295,7 +301,7 @@ def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | Non
     return AllocatorUse(allocator, begin, end, peak, peak_at, *largest_first)
 
 
-def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
+def _notes(scope: Scope, uses: Sequence[AllocatorUse]) -> Iterable[str]:
     if scope.where is not None:
         yield FILTERED
     lost = unnamed(scope)

@@ -10,7 +10,7 @@ from ...base.arrays import sum_of
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_bytes, format_share
 from ...index.producers import is_of_memory
-from ..device.memory import AllocatorUse, memory
+from ..device.memory import AllocatorUse, allocator_uses
 from ..device.memory_stacks import holders_of
 from ..host.allocations import BY_SIZE, Allocator
 from ..host.allocators import allocators
@@ -49,7 +49,7 @@ def _no_records(facts: SourceFacts) -> NotJudged:
 def memory_peak(facts: SourceFacts, limits: Limits) -> Outcome:
     if not is_of_memory(facts.index):
         return None
-    uses = [use for use in memory(facts.scope).uses if use.peak_bytes]
+    uses = [use for use in allocator_uses(facts.scope) if use.peak_bytes]
     if not uses:
         return None
     most = max(uses, key=lambda use: use.peak_bytes or 0)
@@ -79,7 +79,7 @@ def memory_peak(facts: SourceFacts, limits: Limits) -> Outcome:
     always=True,
 )
 def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
-    uses = [use for use in memory(facts.scope).uses if not use.allocator.host and use.peak is not None]
+    uses = [use for use in allocator_uses(facts.scope) if not use.allocator.host and use.peak is not None]
     if not uses:
         return _no_records(facts)
     sizes = _sizes(facts)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,8 @@ from ...trace.cycle_stamps import preparing_slices
 from ..frame.scope import Scope, Slices
 from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 
+HELD_NAMES = 1024
+"""Of so many names the answers are held for each expression that rules ask for: ranks have most in common."""
 LONG_NAME = 80
 """Of a longer name a sentence has the short form."""
 COPY_OPS = re.compile(
@@ -57,6 +60,12 @@ PROFILER = re.compile(
     rf"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|{any_of('profiler')})$"
 )
 """The profiler at work, as CUPTI and AIUPTI record it."""
+
+
+@lru_cache(maxsize=128)
+def _held_search(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    """Return what tells whether an expression matches in a name."""
+    return lru_cache(maxsize=HELD_NAMES)(lambda name: pattern.search(name) is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +107,8 @@ class HostSlices(Slices):
         """Return which slices (of a kind) have a name that fits; each distinct name is asked once."""
         fits = np.zeros(len(self.texts), np.bool_)
         names = range(len(self.texts)) if kind is None else self._names.get(kind, [])
-        fits[[name for name in names if pattern.search(self.texts[name])]] = True
+        search = _held_search(pattern) if len(names) <= HELD_NAMES else pattern.search
+        fits[[name for name in names if search(self.texts[name])]] = True
         if not fits.any():
             return np.zeros(len(self), np.bool_)
         mask = fits[self.name]

@@ -18,7 +18,7 @@ from ..compile.compile_phases import phase_table, timed
 from ..device.device_state import looked_at
 from ..device.gap import busiest_in
 from ..device.kernels import kernels
-from ..device.memory import memory
+from ..device.memory import allocator_uses
 from ..device.memory_stacks import holders_of
 from ..device.states import CAUSES, IDLE, UNKNOWN, DeviceState
 from ..findings.finding import Evidence
@@ -228,7 +228,7 @@ def _compile(scope: Scope) -> Iterator[OverviewRow]:
 
 def _held(scope: Scope) -> Iterator[OverviewRow]:
     """Yield what holds most memory at an allocator's peak: the innermost frame where it was allocated."""
-    for use in memory(scope).uses:
+    for use in allocator_uses(scope):
         moment = Evidence("the peak", use.peak_at, use.peak_at + 1)
         for name, size, count in holders_of(use.allocator, use.at_peak)[:MAX_ROWS]:
             part = size / max(1, use.peak_bytes or 0)
@@ -236,6 +236,6 @@ def _held(scope: Scope) -> Iterator[OverviewRow]:
 
 
 def _memory(scope: Scope) -> Iterator[OverviewRow]:
-    for use in memory(scope).uses:
+    for use in allocator_uses(scope):
         if use.peak_bytes is not None:
             yield OverviewRow(f"peak of {use.allocator.title}", use.peak_bytes)
