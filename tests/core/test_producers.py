@@ -910,6 +910,19 @@ def test_what_was_never_ended_takes_no_time(tmp_path: Path) -> None:
     assert text.endswith("; tasks aside Layout with 30 µs, 30.0 %")
 
 
+def test_marks_of_steps_are_no_rows(tmp_path: Path) -> None:
+    """What nothing recorded says more of is told by steps, not as the work that takes most time."""
+    trace = open_events(tmp_path, xla_host())
+    rows = [row.name for row in overview(Scope(trace), ())["slices"]]
+    assert find_steps(trace, 0) is not None and rows == ["backend_compile"]
+
+
+def test_options_of_one_profiler_are_not_anothers(tmp_path: Path) -> None:
+    """Nothing records stacks or allocations of a session's nodes: doctor asks for none."""
+    table = analyse_doctor(Scope(open_events(tmp_path, onnx_runtime())))["doctor"]
+    assert not {"no-shapes", "no-stacks", "no-memory"} & set(table.texts("rule"))
+
+
 def test_rows_of_a_name_are_one(tmp_path: Path) -> None:
     """Slices of a name that have several categories are one row of an overview."""
     events = [

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from ...base.arrays import I64, AnyArray
-from ...base.kineto import OPS, WORK
+from ...base.kineto import NODE, OPS, WORK
 from ...base.short_names import short_name
 from ...base.vendors import VENDORS
 from ...index.store import Index
@@ -61,7 +61,8 @@ class Recording:
 
     @cached_property
     def is_pytorch(self) -> bool:
-        return bool(OPS & set(self.index.categories))
+        """Whether it has operators of PyTorch: nodes of other tools have no such options."""
+        return bool((OPS - {NODE}) & set(self.index.categories))
 
     @cached_property
     def is_aiu(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...base.arrays import AnyArray, sum_of
+from ...base.arrays import AnyArray, distinct, sum_of
 from ...base.errors import UsageError
 from ...index.format import LaneKind, LaneRole, SliceFlag
 from ...index.producers import is_of_memory
@@ -84,13 +84,27 @@ def _slices(scope: Scope) -> tuple[OverviewRow, ...]:
     """
     rows = _rows(scope, range_table(_ended(scope)), "self_ns", "count")
     rows = rows or _rows(scope, range_table(scope), "self_ns", "count")
+    marks = _marks(scope)
     by_name: dict[str, OverviewRow] = {}
-    for row in rows:  # a name may be of several categories; the longest slice is that of the first
+    for row in [
+        row for row in rows if row.name not in marks
+    ] or rows:  # a name may be of several categories; the longest slice is that of the first
         first = by_name.setdefault(row.name, row)
         if first is not row:
             sums = first.amount + row.amount, first.share + row.share, first.calls + row.calls
             by_name[row.name] = first._replace(amount=sums[0], share=sums[1], calls=sums[2])
     return tuple(sorted(by_name.values(), key=lambda row: -row.amount))
+
+
+def _marks(scope: Scope) -> set[str]:
+    """Return the names of the marks of steps, whose own time is what nothing recorded says more of."""
+    names: set[str] = set()
+    for source in scope.sources:
+        steps = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
+        if steps is not None:
+            index = scope.trace.indexes[source]
+            names.update(index.strings(distinct(index.column("slices.name")[steps.positions])))
+    return names
 
 
 def _ended(scope: Scope) -> Scope:
