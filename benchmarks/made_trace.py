@@ -93,7 +93,7 @@ def pattern(epoch: bool = False) -> Pattern:
 
 
 def write_made_trace(
-    path: Path, copies: int = 0, size: float = 0.0, epoch: bool = False, one_line: bool = False
+    path: Path, *, copies: int = 0, size: float = 0.0, epoch: bool = False, one_line: bool = False
 ) -> Path:
     """Write a trace of so many copies, or of about so many bytes; metadata last, as in long profiles.
 

@@ -11,7 +11,6 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import CacheError, DamagedIndexError, WrongIndexError
+from ..base.held import MAX_SHORT
 from ..base.private import is_own_folder, open_private, read_private
 from ..base.threads import LOOK_S, BackgroundThread
 from ..read.inflate import deflate_library
@@ -37,6 +37,8 @@ SMALL_COLUMN = 64 * 1024
 MAX_MANIFEST = 256 << 20
 """No manifest is longer; it holds one checksum per megabyte and the trace's own words."""
 SCAN_CHUNK = 1 << 20
+HELD_STRINGS = 1 << 16
+"""So many of the strings that were asked for are held, short ones: long ones are soon read again."""
 
 
 def table_file(name: str) -> str:
@@ -78,7 +80,7 @@ class Index:
         self.deferred: Verification | None = None
         """Where checksums of large columns are left to; None: they are looked at before a column is used."""
         self._columns: dict[str, AnyArray] = {}
-        self._string = lru_cache(maxsize=1 << 16)(self._read_string)
+        self._held_strings: dict[int, str] = {}
         self.categories = [self.string(int(number)) for number in self.column("categories")]
         slice_rows = np.flatnonzero(self.rows["kind"] == RowKind.SLICES)
         slice_rows = slice_rows[np.argsort(self.rows["first"][slice_rows], kind="stable")]
@@ -194,10 +196,18 @@ class Index:
     # -- strings ------------------------------------------------------------------------------------------
 
     def string(self, number: int) -> str:
-        return self._string(int(number))
+        number = int(number)
+        text = self._held_strings.get(number)
+        if text is None:
+            text = self._read_string(number)
+            if len(text) <= MAX_SHORT:
+                if len(self._held_strings) >= HELD_STRINGS:
+                    self._held_strings.clear()
+                self._held_strings[number] = text
+        return text
 
     def strings(self, numbers: Sequence[int] | AnyArray) -> list[str]:
-        return [self._string(int(number)) for number in numbers]
+        return [self.string(number) for number in numbers]
 
     def _read_string(self, number: int) -> str:
         offsets = self.column("strings.offset")

@@ -6,12 +6,15 @@ import ast
 import gc
 import tracemalloc
 from collections.abc import Callable
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from tests.core.findings_traces import trace_of
 from tests.corpus import ROOT
+from tests.events import complete
 from tracelane.core.base.colours import key_of, key_of_name, key_of_value
 from tracelane.core.base.held import LONG_NAMES, MAX_LONG, MAX_SHORT, SHORT_NAMES, held_by_name
 from tracelane.core.base.kineto import slice_kind, started_work, work_kind
@@ -38,6 +41,7 @@ BOUNDED = {
     "core/index/roles.py": "what is remembered goes with 64 files",
     "core/read/remote_files.py": "servers",
     "core/tables/frame/kinds.py": "a file of settings",
+    "core/tables/host/host_columns.py": "expressions of the program, each with names that are short",
 }
 """Files of core that hold answers by texts in another way, and what these are."""
 
@@ -103,13 +107,30 @@ def test_no_other_cache_of_core_holds_texts() -> None:
 
 
 def _holds_texts(path: Path) -> bool:
-    functions = (
-        node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef)
-    )
-    return any(
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    decorators = {id(inner) for one in functions for each in one.decorator_list for inner in ast.walk(each)}
+    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == "lru_cache"]
+    return any(id(use) not in decorators for use in uses) or any(
         any(ast.unparse(one).split("(")[0] in ("cache", "lru_cache") for one in function.decorator_list)
         and any("str" in ast.unparse(one.annotation) for one in function.args.args if one.annotation)
         for function in functions
     )
+
+
+def test_long_strings_of_an_index_are_read_anew(tmp_path: Path) -> None:
+    """An index holds the strings it was asked for, but no long ones; both stay what they are."""
+    names = [*(f"{number}" + "a" * (1 << 20) for number in range(20)), "short"]
+    events = [complete(number, 1, name) for number, name in enumerate(names)]
+    with closing(trace_of(events, tmp_path)) as trace:
+        index = trace.indexes[0]
+        numbers = index.column("slices.name").tolist()
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            assert index.strings(numbers) == names
+            assert index.string(numbers[-1]) is index.string(numbers[-1])
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] - before < 1 << 20
+        finally:
+            tracemalloc.stop()

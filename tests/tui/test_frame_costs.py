@@ -50,7 +50,7 @@ def _over_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trace_of_copies(tmp_path: Path, copies: int) -> Trace:
-    path = write_made_trace(tmp_path / f"{copies}.json", copies)
+    path = write_made_trace(tmp_path / f"{copies}.json", copies=copies)
     return open_trace(path, index_dir=tmp_path / "index")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray, Bools, Intervals, distinct, merge
 from ...base.errors import UnreadableError
+from ...base.held import MAX_SHORT
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.vendors import any_of
@@ -25,8 +26,8 @@ from ...trace.cycle_stamps import preparing_slices
 from ..frame.scope import Scope, Slices
 from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 
-HELD_NAMES = 1024
-"""Of so many names the answers are held for each expression that rules ask for: ranks have most in common."""
+HELD_PATTERNS, HELD_NAMES = 64, 512
+"""So many expressions that rules ask for, each with answers of so many names: ranks have most in common."""
 LONG_NAME = 80
 """Of a longer name a sentence has the short form."""
 COPY_OPS = re.compile(
@@ -62,10 +63,11 @@ PROFILER = re.compile(
 """The profiler at work, as CUPTI and AIUPTI record it."""
 
 
-@lru_cache(maxsize=128)
-def _held_search(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    """Return what tells whether an expression matches in a name."""
-    return lru_cache(maxsize=HELD_NAMES)(lambda name: pattern.search(name) is not None)
+@lru_cache(maxsize=HELD_PATTERNS)
+def _held_search(pattern: re.Pattern[str]) -> Callable[[str], object]:
+    """Return what tells whether an expression matches in a name; of short names it holds the answers."""
+    held = lru_cache(maxsize=HELD_NAMES)(lambda name: pattern.search(name) is not None)
+    return lambda name: held(name) if len(name) <= MAX_SHORT else pattern.search(name)
 
 
 @dataclass(frozen=True, eq=False)
