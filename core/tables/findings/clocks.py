@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.arrays import distinct
 from ...base.units import about_ns, count_of
-from ...trace.device_clocks import DeviceClock, device_clocks
+from ...trace.device_clocks import DeviceClock
 from ..device.untrusted import TROUBLES, Untrusted
 from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
@@ -31,9 +31,10 @@ from .rule import Rule
 )
 def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
     facts.scope.check()
-    devices = device_clocks(facts.scope.trace, facts.scope.clocks, facts.source)
     lanes = None if facts.scope.lanes is None else set(facts.scope.lanes)
-    own = [clock for clock in devices if lanes is None or not lanes.isdisjoint(clock.device.lanes)]
+    own = [
+        clock for clock in facts.device_clocks if lanes is None or not lanes.isdisjoint(clock.device.lanes)
+    ]
     clocks = [clock for clock in own if clock.trouble]
     if not clocks:
         return None

@@ -21,7 +21,7 @@ from ...index.store import Index
 from ...query.groups import concatenated
 from ...query.lookup import nearest_around
 from ...query.views import SliceId
-from ...trace.device_clocks import device_clocks
+from ...trace.device_clocks import DeviceClock, device_clocks
 from ...trace.devices import rank_of, ranks_of_processes
 from ...trace.step_choice import Steps, find_steps
 from ..compile.compile_phases import timed
@@ -442,8 +442,12 @@ class SourceFacts:
     @cached_property
     def is_apart(self) -> bool:
         """Whether all work of a device is further from the host's time than both last: on another clock."""
-        clocks = device_clocks(self.scope.trace, self.scope.clocks, self.source)
-        return any(clock.apart_ns for clock in clocks)
+        return any(clock.apart_ns for clock in self.device_clocks)
+
+    @cached_property
+    def device_clocks(self) -> tuple[DeviceClock, ...]:
+        """The clocks of the source's devices held against the host's."""
+        return device_clocks(self.scope.trace, self.scope.clocks, self.source)
 
     @cached_property
     def event_waits(self) -> Intervals:
