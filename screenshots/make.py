@@ -118,8 +118,10 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = folder
-        traces = [path.relative_to(folder) for path in write_demo(Path(folder)) if path.suffix == ".json"]
-        os.chdir(folder)
+        home = Path(folder, "demo")  # the pictures show its name
+        home.mkdir()
+        traces = [path.relative_to(home) for path in write_demo(home) if path.suffix == ".json"]
+        os.chdir(home)
         for shot in SHOTS:
             (svg,) = asyncio.run(drawn(traces if shot.has_logs else traces[:1], shot, (Frame("tracelane"),)))
             target = HERE / f"{shot.name}.svg"
