@@ -10,16 +10,32 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SHORT_NAMES, MAX_SHORT = 1 << 14, 512
-LONG_NAMES, MAX_LONG = 256, 8192
-"""Of so many names, of at most so many characters, answers are held: 8 and 2 MB of names at most. Templates
-make names of some thousand characters, of which a program has a few hundred; longer ones are asked anew.
+"""Of so many names, of at most so many characters, answers are held: of 8 MB at most."""
+LONG_TEXT, MAX_LONG = 2 << 20, 1 << 17
+"""So many characters have the longer names whose answers are held, each at most so many; then all are asked
+anew. Templates make names of some thousand, of which a program has a few hundred.
 """
 
 
 def held_by_name(answer: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
     """Hold what a function answers of the names that were asked last; all its texts count as the name."""
     of_short = cast("Callable[Concatenate[str, P], R]", lru_cache(SHORT_NAMES)(cast("Any", answer)))
-    of_long = cast("Callable[Concatenate[str, P], R]", lru_cache(LONG_NAMES)(cast("Any", answer)))
+    of_long: dict[Any, R] = {}
+    room = LONG_TEXT
+
+    def long(length: int, name: str, *args: P.args, **kwargs: P.kwargs) -> R:
+        nonlocal room
+        key = (name, args, *kwargs.items())
+        try:
+            return of_long[key]
+        except KeyError:  # another thread may clear it at any time
+            value = answer(name, *args, **kwargs)
+        if room < length:
+            of_long.clear()
+            room = LONG_TEXT
+        of_long[key] = value
+        room -= length
+        return value
 
     @wraps(answer)
     def held(name: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -29,6 +45,6 @@ def held_by_name(answer: Callable[Concatenate[str, P], R]) -> Callable[Concatena
                 length += len(more)
         if length <= MAX_SHORT:
             return of_short(name, *args, **kwargs)
-        return (of_long if length <= MAX_LONG else answer)(name, *args, **kwargs)
+        return long(length, name, *args, **kwargs) if length <= MAX_LONG else answer(name, *args, **kwargs)
 
     return held

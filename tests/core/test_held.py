@@ -16,7 +16,7 @@ from tests.core.findings_traces import trace_of
 from tests.corpus import ROOT
 from tests.events import complete
 from tracelane.core.base.colours import key_of, key_of_name, key_of_value
-from tracelane.core.base.held import LONG_NAMES, MAX_LONG, MAX_SHORT, SHORT_NAMES, held_by_name
+from tracelane.core.base.held import LONG_TEXT, MAX_LONG, MAX_SHORT, SHORT_NAMES, held_by_name
 from tracelane.core.base.kineto import slice_kind, started_work, work_kind
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import comparable_name, short_name
@@ -73,15 +73,16 @@ def test_the_names_asked_last_are_held() -> None:
     assert len(names) == SHORT_NAMES + 1
     ask("0")
     assert len(names) == SHORT_NAMES + 2
-    for number in range(LONG_NAMES + 1):
-        ask(f"{number:0{MAX_LONG}}")
-    ask(f"{0:0{MAX_LONG}}")
-    assert len(names) == SHORT_NAMES + LONG_NAMES + 4
+    names.clear()
+    long = [f"{number:0{MAX_LONG}}" for number in range(LONG_TEXT // MAX_LONG)]
+    for name in [*long, *long, "1" * MAX_LONG, long[0]]:
+        ask(name)
+    assert names == [*long, "1" * MAX_LONG, long[0]]
 
 
 @pytest.mark.parametrize("name", HELD)
 def test_long_names_fill_no_memory(name: str) -> None:
-    """After forty names of a megabyte each, next to nothing more is held than before."""
+    """After forty names of a megabyte each, and more long ones than are held, little more is held."""
     ask = HELD[name]
     ask("warm")
     gc.collect()
@@ -92,6 +93,10 @@ def test_long_names_fill_no_memory(name: str) -> None:
             ask(f"{number}\n" + "a" * (1 << 20))
         gc.collect()
         assert tracemalloc.get_traced_memory()[0] - before < 1 << 20
+        for number in range(2 * LONG_TEXT // MAX_LONG):
+            ask(f"{number}\n" + "a" * (MAX_LONG - 100))
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 3 * LONG_TEXT  # a name is a key, and its form
     finally:
         tracemalloc.stop()
 
