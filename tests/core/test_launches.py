@@ -591,7 +591,6 @@ def test_launches_go_to_the_step_that_holds_them(seed: int, tmp_path: Path) -> N
 SPYRE = CORPUS / "aiu" / "spyre_torch_profiler"
 STEPPED = (
     "gpu/hta_a100_resnet_ddp_nccl.json.gz",
-    "gpu/hta_gpu_user_annotation.json.gz",
     "gpu/hta_mtia_inference_rank0.json.gz",
     "gpu/kineto2021_resnet50_strtid_memory.pt.trace.json.gz",
     "gpu/tl_h100_qwen_infer.json.gz",
