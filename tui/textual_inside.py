@@ -243,6 +243,13 @@ def forget_drawing(widget: Widget) -> None:
     widget._styles_cache._simple_strip = None
 
 
+def measure_anew(widget: Widget) -> None:
+    """Have the next layout measure a widget with other content: `_layout_updates`, by which sizes are known.
+    Textual counts the second of two changes as the first if no Idle lies between; a layout may.
+    """
+    widget._layout_updates += 1
+
+
 def binding_of(node: DOMNode, key: str) -> Binding | None:
     """Return a node's own binding of a key, those of its classes included: `_bindings`. What is public has
     the bindings of the focused widget and all around it.

@@ -63,3 +63,27 @@ async def test_texts_follow_each_other() -> None:
             pane.show(Text(text))
             await wait_until_idle(app, pilot)
             assert screen_text(app).split() == text.split()
+
+
+class PaneApp(App[None]):
+    """An App with a pane of text."""
+
+    def compose(self) -> ComposeResult:
+        yield TextPane()
+
+
+async def test_a_layout_between_two_texts_keeps_no_height() -> None:
+    """Two texts shown one right after the other, and the pane laid out at another height between them: the
+    second is whole.
+    """
+    app = PaneApp()
+    async with running(app, (60, 10)) as pilot:
+        pane = app.query_one(TextPane)
+        await wait_until_idle(app, pilot)
+        pane.show(Text("one"))
+        pane.styles.height = 8
+        pane._check_refresh()  # as an Idle of the pane does, with none of its text before
+        app.screen._refresh_layout()
+        pane.show(Text("\n".join(LINES)))
+        await wait_until_idle(app, pilot)
+        assert [line.strip() for line in screen_text(app).splitlines()[:3]] == LINES

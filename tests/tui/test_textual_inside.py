@@ -30,7 +30,7 @@ from textual.widgets import Input, Static
 import tracelane.tui
 from tests.corpus import ROOT
 from tests.modules import tree_of
-from tests.tui.driver import running, wait_until
+from tests.tui.driver import running, wait_until, wait_until_idle
 from tracelane.tui.textual_inside import (
     Dispatch,
     KeyParser,
@@ -40,6 +40,7 @@ from tracelane.tui.textual_inside import (
     binding_of,
     forget_drawing,
     guard_messages,
+    measure_anew,
 )
 
 INSIDE = ROOT / "tui" / "textual_inside.py"
@@ -223,6 +224,26 @@ async def what_was_drawn_can_be_forgotten() -> None:
     assert any(hasattr(getattr(one, "__func__", one), "cache_clear") for one in vars(StylesCache).values())
 
 
+async def a_second_change_is_measured() -> None:
+    class Scrolled(OpenApp):
+        CSS = "Static { height: auto; }"
+
+        def compose(self) -> ComposeResult:
+            yield VerticalScroll(Static("one"))
+
+    app = Scrolled()
+    async with running(app) as pilot:
+        pane, text = app.query_one(VerticalScroll), app.query_one(Static)
+        text.update("two")
+        pane.styles.height = 8
+        pane._check_refresh()
+        app.screen._refresh_layout()
+        text.update("three\nlines\nof it")
+        measure_anew(text)
+        await wait_until_idle(app, pilot)
+        assert text.size.height == 3
+
+
 async def bindings_of_a_node_are_told() -> None:
     class Ours(Input):
         BINDINGS: ClassVar[list[BindingType]] = [("f5", "reload", "Reload")]
@@ -327,6 +348,7 @@ RELIED_ON: dict[str, Trial] = {
     "_start_widget": every_widget_comes_in_once,
     "_styles_cache": what_was_drawn_can_be_forgotten,
     "_simple_strip": what_was_drawn_can_be_forgotten,
+    "_layout_updates": a_second_change_is_measured,
     "_bindings": bindings_of_a_node_are_told,
     "_file": frames_go_where_they_are_sent,
     "_writer_thread": frames_go_where_they_are_sent,

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ..commands.table import FocusedPart
+from ..textual_inside import measure_anew
 from ..widget_message import WidgetMessage
 
 
@@ -91,6 +92,7 @@ class TextPane(VerticalScroll, can_focus=True):
             return
         for body in self.query(Static):  # while the App closes, the pane may have lost it already
             body.update(text)
+            measure_anew(body)
         if top:
             self.scroll_to(0, 0, animate=False, immediate=True)
 
