@@ -14,7 +14,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from html import escape
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
@@ -31,6 +31,10 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key, Paste
 from textual.message import Message
 from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from textual.visual import VisualType
+    from textual.widgets import Static
 
 ESC: Final = "\x1b"
 GOES_ON: Final = frozenset(f"{ESC}[O")
@@ -243,11 +247,12 @@ def forget_drawing(widget: Widget) -> None:
     widget._styles_cache._simple_strip = None
 
 
-def measure_anew(widget: Widget) -> None:
-    """Have the next layout measure a widget with other content: `_layout_updates`, by which sizes are known.
+def put_text(body: Static, text: VisualType) -> None:
+    """Show a text in a widget that is as large as its text: `_layout_updates`, by which its sizes are known.
     Textual counts the second of two changes as the first if no Idle lies between; a layout may.
     """
-    widget._layout_updates += 1
+    body.update(text)
+    body._layout_updates += 1
 
 
 def binding_of(node: DOMNode, key: str) -> Binding | None:

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import io
 import pkgutil
+import re
 import signal
 import termios
 from collections.abc import Callable, Coroutine, Iterator
@@ -40,7 +41,7 @@ from tracelane.tui.textual_inside import (
     binding_of,
     forget_drawing,
     guard_messages,
-    measure_anew,
+    put_text,
 )
 
 INSIDE = ROOT / "tui" / "textual_inside.py"
@@ -55,6 +56,13 @@ GENERATED = {
     "_default_cursor_blink",
 }
 """What Textual's and Python's own metaclasses put into each class."""
+
+
+def test_texts_are_put_in_one_way() -> None:
+    """No part of the viewer changes the text of a Static by itself, which textual may measure too late."""
+    files = [path for path in (ROOT / "tui").rglob("*.py") if path != INSIDE]
+    wrong = re.compile(r"(?:Static\)|\bbody|\bstatic)\.update\(")
+    assert not [path.name for path in files if wrong.search(path.read_text(encoding="utf-8"))]
 
 
 def _private(names: Iterator[str]) -> set[str]:
@@ -234,12 +242,11 @@ async def a_second_change_is_measured() -> None:
     app = Scrolled()
     async with running(app) as pilot:
         pane, text = app.query_one(VerticalScroll), app.query_one(Static)
-        text.update("two")
+        put_text(text, "two")
         pane.styles.height = 8
         pane._check_refresh()
         app.screen._refresh_layout()
-        text.update("three\nlines\nof it")
-        measure_anew(text)
+        put_text(text, "three\nlines\nof it")
         await wait_until_idle(app, pilot)
         assert text.size.height == 3
 

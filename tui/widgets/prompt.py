@@ -21,7 +21,7 @@ from tracelane.core.base.safe_text import safe
 
 from ..commands.table import command, keys_of
 from ..keys import remapped_in
-from ..textual_inside import binding_of
+from ..textual_inside import binding_of, put_text
 from ..widget_message import WidgetMessage
 
 PASSED_ON: Final = ("redraw", "suspend")
@@ -207,7 +207,7 @@ class Prompt(Horizontal):
         """
         self._purpose = purpose
         line = self.query_one(_Line)
-        self.query_one(Static).update(sign)
+        put_text(self.query_one(Static), sign)
         line.value = proposed
         line.cursor_position = len(proposed)
         line.placeholder = hint

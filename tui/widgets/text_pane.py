@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ..commands.table import FocusedPart
-from ..textual_inside import measure_anew
+from ..textual_inside import put_text
 from ..widget_message import WidgetMessage
 
 
@@ -91,8 +91,7 @@ class TextPane(VerticalScroll, can_focus=True):
         if not self._has_body:
             return
         for body in self.query(Static):  # while the App closes, the pane may have lost it already
-            body.update(text)
-            measure_anew(body)
+            put_text(body, text)
         if top:
             self.scroll_to(0, 0, animate=False, immediate=True)
 
@@ -103,7 +102,7 @@ class TextPane(VerticalScroll, can_focus=True):
 
     def on_mount(self) -> None:
         self._has_body = True
-        self.query_one(Static).update(self._text)
+        put_text(self.query_one(Static), self._text)
         follow_size(self, self._fit)
 
     def _fit(self) -> None:
