@@ -10,8 +10,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Any
+
+from .held import held_by_name
 
 _BLANKS = frozenset("\t\n\r\v\f\x85\u2028\u2029\u00a0")
 _ACTIVE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -30,15 +31,13 @@ _MARKUP = re.compile(r"[\\`*\[\]<>|@&~^${}]|(?<![^\W_])_|_(?![^\W_])|(?<![^\W\d_
 """Underscores and # within words mean nothing to Markdown."""
 _RULE = re.compile("[-=+ ]+")
 """A line that makes a heading of the one before, or is drawn as a rule."""
-_MAX_CACHED_LENGTH = 1000
-"""Characters of a text whose harmless form is remembered: long ones would fill the memory."""
 
 
 def safe(text: str) -> str:
     """Return the text on one line, harmless to any terminal: line breaks and tabs become a space."""
     if text.isascii() and text.isprintable():
         return text
-    return _remembered(text) if len(text) <= _MAX_CACHED_LENGTH else text.translate(_ONE_LINE)
+    return _on_one_line(text)
 
 
 def safe_lines(text: str) -> str:
@@ -184,6 +183,6 @@ _CELL = _Characters()
 _JSON = _JsonCharacters(unchanged="\n")
 
 
-@lru_cache(maxsize=1 << 14)
-def _remembered(text: str) -> str:
+@held_by_name
+def _on_one_line(text: str) -> str:
     return text.translate(_ONE_LINE)

@@ -37,7 +37,6 @@ BOUNDED = {
     "core/base/installed.py": "names of groups of entry points",
     "core/base/needed_words.py": "patterns of the program",
     "core/base/pattern.py": "patterns that a person writes",
-    "core/base/safe_text.py": "texts of at most a thousand characters",
     "core/index/roles.py": "what is remembered goes with 64 files",
     "core/read/remote_files.py": "servers",
     "core/tables/frame/kinds.py": "a file of settings",

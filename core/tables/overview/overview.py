@@ -85,10 +85,9 @@ def _slices(scope: Scope) -> tuple[OverviewRow, ...]:
     rows = _rows(scope, range_table(_ended(scope)), "self_ns", "count")
     rows = rows or _rows(scope, range_table(scope), "self_ns", "count")
     marks = _marks(scope)
+    rows = tuple(row for row in rows if row.name not in marks) or rows
     by_name: dict[str, OverviewRow] = {}
-    for row in [
-        row for row in rows if row.name not in marks
-    ] or rows:  # a name may be of several categories; the longest slice is that of the first
+    for row in rows:  # a name may be of several categories; the longest slice is that of the first
         first = by_name.setdefault(row.name, row)
         if first is not row:
             sums = first.amount + row.amount, first.share + row.share, first.calls + row.calls
