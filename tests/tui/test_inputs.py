@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from textual import events
 from textual.binding import Binding
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
@@ -107,6 +108,18 @@ async def test_esc_leaves_every_line(trace: Trace, command: str) -> None:
             assert await opened(app, pilot, command) is not None
             await press_keys(app, pilot, "a", key)
             assert line_of(app) is None and app.screen is app.main and not app.main.query_one(Prompt).is_open
+
+
+async def test_a_line_that_is_open_again_stays(trace: Trace) -> None:
+    """An answer hides the line; that is told late, and does not close one that was opened again."""
+    async with open_viewer(trace) as (app, pilot):
+        prompt = app.main.query_one(Prompt)
+        prompt.ask("smi", "log ", "", proposed="a.log")
+        await pilot.pause()
+        line = prompt.query_one(Input)
+        line.post_message(events.Hide())
+        await pilot.pause()
+        assert prompt.is_open and app.focused is line
 
 
 async def test_tab_completes(trace: Trace) -> None:

@@ -135,6 +135,11 @@ class _Line(LineInput):
             event.prevent_default()
             self.later.append(event)
 
+    def on_hide(self, event: events.Hide) -> None:
+        """Keep the focus where the line, which an answer hid, is open again: Textual tells of hiding late."""
+        if isinstance(self.parent, Prompt) and self.parent.is_open:
+            event.prevent_default()
+
     async def action_submit(self) -> None:
         self.is_done = True
         await super().action_submit()
