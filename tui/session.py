@@ -129,6 +129,7 @@ class Session:
     preset: str = "auto"  # which lanes in which order: everything, devices, launching, file; auto: as opened
     devices_first: bool = False  # what auto means: everything with devices first, or as the file orders it
     device_rows: int = FOLD_ROWS  # rows that device lanes open with
+    device_lines: int = 1  # lines of a row in which a device works
     show_quiet: bool = False
     rank_lines: int = 1  # of a folded rank: all in one, or one for each of RANK_PARTS
     map_lines: int = 0  # of many ranks: what those that are folded share; 0: a line or more for each

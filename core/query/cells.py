@@ -188,7 +188,7 @@ def row_cells(
         return _nothing(max(width, 0))
     starts = index.column("slices.start")[begin : begin + slices]
     low, high = starts.searchsorted(bounds[::width], "left").tolist()
-    categories = _categories_of(index, row)
+    categories = categories_of(index, row)
     if low == high:
         return _crossed(index, begin + low - 1, low - 1, bounds, categories, leaving_out)
     touch = _touched(index, begin, starts, bounds)
@@ -232,7 +232,8 @@ def _nothing(width: int) -> Cells:
     return Cells(none, empty, empty, none)
 
 
-def _categories_of(index: Index, row: np.void) -> I64:
+def categories_of(index: Index, row: np.void) -> I64:
+    """Return the categories of a row's slices by number, ascending; none of rows of other things."""
     begin = int(row["categories"])
     categories: I64 = index.column("row_categories")[begin : begin + int(row["category_count"])]
     return categories.astype(np.int64)
@@ -240,7 +241,7 @@ def _categories_of(index: Index, row: np.void) -> I64:
 
 def has_categories(index: Index, row_number: int, categories: Collection[int]) -> bool:
     return bool(categories) and not set(categories).isdisjoint(
-        _categories_of(index, index.rows[row_number]).tolist()
+        categories_of(index, index.rows[row_number]).tolist()
     )
 
 

@@ -14,7 +14,7 @@ from ..base.kineto import SliceKind, may_communicate, slice_kind, work_of_catego
 from ..base.numbers import whole_number
 from ..index.format import NO_SUMS, LaneKind, LaneRole, RowKind
 from ..index.store import Index
-from .cells import ragged
+from .cells import categories_of, ragged
 from .lookup import totals_of_rows
 from .views import Lane, Process, Row, SourceInfo, lane_title, process_title
 
@@ -180,6 +180,12 @@ class RowColumns:
             positions, begins = ragged(totals, totals + self._rows["category_count"][stored].astype(np.int64))
             busy[stored] = np.add.reduceat(self._index.column("category_sums")[positions], begins)
         return busy
+
+    def hold_others(self, categories: Collection[int]) -> list[bool]:
+        """Tell of each row whether it holds slices of other categories than some, by their numbers."""
+        return [
+            bool(set(categories_of(self._index, row).tolist()).difference(categories)) for row in self._rows
+        ]
 
     def repeat_those_above(self, share: float) -> AnyArray:
         """Tell of each row whether its slices repeat those of the row above: of their time, such a share is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
@@ -19,6 +19,10 @@ class FakeRows(NamedTuple):
     def repeat_those_above(self, share: float) -> list[bool]:
         """Return that none does, whatever the share."""
         return [False] * self.count if share else []
+
+    def hold_others(self, categories: Collection[int]) -> list[bool]:
+        """Return that all rows do: slices of no category."""
+        return [not categories] * self.count
 
 
 @dataclass(eq=False)
@@ -37,6 +41,10 @@ class FakeTrace:
     def categories(self, source: int) -> Sequence[str]:
         """Return none: a lane's slices are only counted."""
         return ()
+
+    def besides_work(self, source: int) -> frozenset[int]:
+        """Return none: all slices are work."""
+        return frozenset()
 
     def row_columns(self, lane: Lane) -> FakeRows:
         """Return what the rows of a lane hold: nothing that is known."""

@@ -73,6 +73,19 @@ def test_round_one_corner(make_trace: Callable[[list[dict[str, Any]]], Trace]) -
     assert lines != _lines(trace, _seen(None))
 
 
+def test_an_arrow_meets_the_near_line_of_a_row_of_two(
+    make_trace: Callable[[list[dict[str, Any]]], Trace],
+) -> None:
+    """Where a kernel has two lines, arrows from above end at the upper one, those from below at the other."""
+    launch, kernel = complete(10, 5, "launch", "cuda_runtime", tid=5), complete(40, 20, "k", "kernel", tid=3)
+    below = [kernel, complete(0, 5, "between", tid=4), launch, *arrow(1, launch, kernel)]
+    lines = _lines(make_trace(below), _seen(SliceId(0, 0), device_lines=2))
+    assert "k" in lines[1] and "k" not in lines[2]
+    assert lines[2][14:40] == "┌" + "─" * 24 + "▸" and lines[3][14] == "│"
+    lines = _lines(make_trace(TWO), _seen(SliceId(0, 0), device_lines=2))
+    assert lines[3][14:40] == "└" + "─" * 24 + "▸" and not lines[4][:40].strip()
+
+
 def test_straight(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """Where one stands over the other the line is straight, its head beside the target."""
     a, b = complete(10, 30, "a"), complete(30, 40, "b", tid=3)

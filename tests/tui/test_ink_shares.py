@@ -90,7 +90,7 @@ def device_share(trace: Trace, size: tuple[int, int], dark: bool) -> float | Non
 
 @pytest.mark.slow
 @for_files("path", [*SAMPLES, *TRACES])
-@pytest.mark.parametrize(("size", "least"), [((80, 24), 0.48), ((120, 40), 0.3)])
+@pytest.mark.parametrize(("size", "least"), [((80, 24), 0.55), ((120, 40), 0.45)])
 def test_a_device_stands_out(path: str, size: tuple[int, int], least: float, corpus_cache: Path) -> None:
     """However many rows the host has, the lanes of a busy device have a good part of the ink."""
     with closing(open_trace(file(path), index_dir=corpus_cache)) as trace:
@@ -102,16 +102,17 @@ def test_a_device_stands_out(path: str, size: tuple[int, int], least: float, cor
 @needs(*TRACES)
 @pytest.mark.parametrize(
     ("size", "dark", "least"),
-    [((80, 24), True, 0.65), ((80, 24), False, 0.55), ((120, 40), True, 0.5), ((120, 40), False, 0.4)],
+    [((80, 24), True, 0.8), ((80, 24), False, 0.7), ((120, 40), True, 0.7), ((120, 40), False, 0.55)],
 )
 def test_devices_have_half_of_the_ink(
     size: tuple[int, int], dark: bool, least: float, corpus_cache: Path
 ) -> None:
-    """Of the traces with a device busy a tenth and more, the lanes of the devices have about half of the ink
-    in the median.
+    """Of the traces with a device busy a tenth and more, all but one or two give half of the ink to the lanes
+    of the devices.
     """
     shares = []
     for path in TRACES:
         with closing(open_trace(file(path), index_dir=corpus_cache)) as trace:
             shares.append(device_share(trace, size, dark))
-    assert median(share for share in shares if share is not None) >= least
+    known = [share for share in shares if share is not None]
+    assert median(known) >= least and sum(share < 0.5 for share in known) <= 2 - dark

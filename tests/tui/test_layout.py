@@ -18,7 +18,7 @@ from tracelane.tui.actions.view import in_view
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.lane_choice import toggle_fold
 from tracelane.tui.draw.layout import FOLD_LANES, Layout, layout_of
-from tracelane.tui.draw.line import LineKind, alike, lane_key, process_key
+from tracelane.tui.draw.line import Half, LineKind, alike, lane_key, process_key
 from tracelane.tui.draw.line_context import LineContext
 from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.palette import Depth, Palette
@@ -56,6 +56,52 @@ def test_lines_agree_with_each_other() -> None:
         if key is not None:
             assert layout.y_of(key) == y
     assert layout.line(-1) is None and layout.line(layout.height) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "device_rows", "expected", "last"),
+    [
+        (2, FOLD_ROWS, [0, 0, 1, 1], "stream 7"),
+        (5, 3, [0, 0, 1, 1, 2, 2, 3], "+2 rows"),
+        (4, 3, [0, 0, 1, 1, 2, 2, 3, 3], "stream 7"),
+    ],
+)
+def test_rows_of_two_lines(rows: int, device_rows: int, expected: list[int], last: str) -> None:
+    """Each row in which a device works may have two lines: the same row, of which the first has the name of
+    the lane, the position and the fold; rows of the host have one.
+    """
+    trace = fake_trace([LaneSpec("main", rows=2)], [LaneSpec("stream 7", rows=rows)], labels=("CPU", "GPU 0"))
+    session = replace(SESSION, device_lines=2, device_rows=device_rows)
+    layout = Layout(trace, session)
+    lines = layout.lines(0, layout.height)
+    of_host, of_device = (
+        [(y, line) for y, line in enumerate(lines) if line.lane is lane] for lane in trace.lanes
+    )
+    assert [line.half for _, line in of_host] == [Half.WHOLE] * 2
+    assert [line.depth for _, line in of_device] == expected
+    doubled = [line for _, line in of_device if line.kind is LineKind.ROW]
+    assert [line.half for line in doubled] == [Half.UPPER, Half.LOWER] * (len(doubled) // 2)
+    assert [line.title for line in doubled] == ["stream 7"] + [""] * (len(doubled) - 1)
+    for y, line in of_device:
+        own = RowKey(lane_key(trace.lanes[1]), line.depth)
+        assert layout.line(y) == line and layout.y_of(own) == y - (line.half is Half.LOWER)
+    below = layout.visible(0, layout.height - 2)[-1]
+    assert below is not None and below.title.endswith("below")
+    assert of_device[-1][1].title == last or last == "stream 7"
+    assert layout_of(trace, replace(session, device_lines=1), layout).height < layout.height
+
+
+def test_the_second_line_of_a_row_is_in_sight_too() -> None:
+    """A row of two lines that gets the focus is scrolled to so far that both are seen."""
+    specs = [LaneSpec(f"stream {number}") for number in range(30)]
+    trace = fake_trace(specs, labels=("GPU 0",))
+    session = replace(SESSION, device_lines=2)
+    layout = Layout(trace, session)
+    for height in (4, 9, 10, 11):
+        for lane in trace.lanes:
+            seen = in_view(replace(session, focus=RowKey(lane_key(lane), 0)), layout, height)
+            visible = layout.visible(seen.scroll, height)
+            assert [line.half for line in visible if line and line.lane is lane] == [Half.UPPER, Half.LOWER]
 
 
 def test_deep_lanes_open_folded() -> None:

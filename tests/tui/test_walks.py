@@ -90,13 +90,13 @@ steps = st.lists(st.sampled_from((*WALKS, *TIMES, *JUMPS, *LANES, *RANGES, SELEC
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["small", "sample"])
-@given(names=steps, height=st.sampled_from([6, 9, 30]))
-def test_no_walk_loses_the_place(name: str, names: list[str], height: int) -> None:
+@given(names=steps, height=st.sampled_from([6, 9, 30]), lines=st.sampled_from([1, 2]))
+def test_no_walk_loses_the_place(name: str, names: list[str], height: int, lines: int) -> None:
     """Whatever moves come after one another, the cursor stays in the view, the view in the trace, the lines
     as far scrolled as there are any; what a walk selects is in sight, and times change no lanes.
     """
     trace = trace_of(name)
-    session = view.first_session(trace, WIDTH)
+    session = replace(view.first_session(trace, WIDTH), device_lines=lines)
     for each in names:
         after = moved(trace, session, height, each)
         if after is None:

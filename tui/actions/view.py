@@ -11,7 +11,7 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.logs.counters import WithCounters
 
 from ..draw.layout import Layout
-from ..draw.line import Line, LineKind, lane_key
+from ..draw.line import Half, Line, LineKind, lane_key
 from ..draw.overview import has_step_cells
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, RowKey, Session, Viewport
 from ..steps import StepMark, pair_of, step_marks
@@ -236,11 +236,13 @@ def in_view(session: Session, layout: Layout, height: int) -> Session:
     # A process's title stands on the line above its first lane: show it along where there is room.
     top = y - 1 if y > 0 and (above := layout.line(y - 1)) and above.kind is LineKind.PROCESS else y
     top = top if room > 1 else y
+    own = layout.line(y)
+    last = y + (room > 1 and own is not None and own.half is Half.UPPER)
     scroll = session.scroll
     if top < scroll:
         scroll = top
-    elif y >= scroll + room - layout.says_more(scroll, height):
-        scroll = y - room + 1
+    elif last >= scroll + room - layout.says_more(scroll, height):
+        scroll = last - room + 1
         scroll += layout.says_more(scroll, height)
     if y == scroll and layout.title_above(scroll, height) is not None:
         scroll -= 1  # the title of its process would stand in its place

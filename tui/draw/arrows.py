@@ -18,7 +18,7 @@ from ..session import RowKey, Selectable, Session, Viewport
 from .cells import LineCells
 from .glyphs import ascii_text, fit
 from .layout import Layout
-from .line import Line, LineKind
+from .line import Half, Line, LineKind
 from .line_context import LineContext
 from .lines import line_segments
 from .rows import RowReader
@@ -42,6 +42,11 @@ class End(NamedTuple):
     left: int
     right: int
     name: str
+    lines: int = 1
+
+    def towards(self, other: End) -> End:
+        """Return the end on that one of its lines which is nearest to another end."""
+        return self._replace(y=self.y + self.lines - 1) if other.y > self.y else self
 
     def seen(self, width: int, height: int) -> bool:
         return 0 <= self.y < height and self.right > 0 and self.left < width
@@ -63,7 +68,11 @@ def arrow_overlays(
     width = len(free[0]) if free else 0
     view = session.viewport if session.viewport.width == width else session.viewport.resized(max(1, width))
     board = _Board(free, width)
-    lines_by_row = {line.row_key: y for y, line in reversed(list(enumerate(lines))) if line and line.row_key}
+    lines_by_row: dict[RowKey, tuple[int, int]] = {}  # the first one, and how many
+    for y, line in enumerate(lines):
+        if line is not None and (key := line.row_key) is not None:
+            first, count = lines_by_row.get(key, (y, 0))
+            lines_by_row[key] = first, count + (y == first + count)
     known: dict[SliceId, End | None] = {}
     for arrow in arrows.drawn:
         for identity in (arrow.source, arrow.target):
@@ -71,7 +80,7 @@ def arrow_overlays(
                 known[identity] = _end(trace, session, view, layout, lines_by_row, len(lines), identity)
         source, target = known[arrow.source], known[arrow.target]
         if source is not None and target is not None:
-            _draw(board, source, target)
+            _draw(board, source.towards(target), target.towards(source))
     if arrows.more:
         board.write_right(f" +{arrows.more:,} more")
     return board.overlays()
@@ -82,14 +91,14 @@ def _end(
     session: Session,
     view: Viewport,
     layout: Layout,
-    lines_by_row: Mapping[RowKey, int],
+    lines_by_row: Mapping[RowKey, tuple[int, int]],
     height: int,
     identity: SliceId,
 ) -> End | None:
     thing = thing_by_id(trace, session.clocks, identity)
     if thing is None:
         return None
-    y = lines_by_row.get(thing.key)
+    y, count = lines_by_row.get(thing.key, (None, 1))
     if y is None:
         line = layout.y_of(thing.key)
         if line is None:
@@ -102,7 +111,7 @@ def _end(
             y = height  # the last line tells of those below it
     left = view.cell(thing.start)
     right = max(left, view.cell(max(thing.start, thing.end - 1))) + 1
-    return End(y, left, right, safe(trace.label(thing.row, thing.index)))
+    return End(y, left, right, safe(trace.label(thing.row, thing.index)), count)
 
 
 class _Board:
@@ -323,7 +332,9 @@ class Weaver:
         trace, view = self.reader.trace, session.viewport.resized(look.area)
         windows: list[tuple[Row, int, int]] = []
         for line in lines:
-            if line is not None and line.kind is LineKind.ROW and line.lane is not None:
+            if line is None or line.half is Half.LOWER:
+                continue
+            if line.kind is LineKind.ROW and line.lane is not None:
                 offset = session.clocks.offset(line.lane.source, line.lane.pid)
                 row = trace.row(line.lane, line.depth)
                 windows.append((row, view.start - offset, view.end - offset))

@@ -112,6 +112,11 @@ def rows_shown(lane: Lane, session: Session, rows: int) -> int:
     return most + 1 if rows == most + 1 else most
 
 
+def rows_at_work(trace: Trace, lane: Lane) -> Sequence[bool]:
+    """Tell of each row of a device's lane whether it holds work: not annotations and waits alone."""
+    return trace.row_columns(lane).hold_others(trace.besides_work(lane.source))
+
+
 def is_outside(lane: Lane, trace: Trace) -> bool:
     """Tell whether a lane lies wholly outside the first window: such lanes open folded."""
     offset = trace.clocks.offset(lane.source, lane.pid)

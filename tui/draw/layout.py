@@ -22,9 +22,10 @@ from .lane_choice import (
     lanes_in_order,
     only_lanes,
     ordered,
+    rows_at_work,
     rows_shown,
 )
-from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
+from .line import Half, Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
 from .ranks import (
     RANK_PARTS,
     Group,
@@ -66,7 +67,9 @@ class _Block(NamedTuple):
     more: int = 0
     text: str = ""
     members: tuple[int, ...] = ()
-    depths: Sequence[int] = ()  # of a lane's lines, ascending; without that of "+n rows"
+    depths: Sequence[
+        int
+    ] = ()  # of a lane's lines, ascending, twice of a row of two; without that of "+n rows"
     halves: Halves = ()  # the ranks of a line of the map
     frames: tuple[FoldedFrames, ...] = ()  # depths that one line stands for, which draws one of them
 
@@ -208,7 +211,8 @@ class Layout:
         number = bisect_right(self._tops, y) - 1
         rest = self._blocks[number if y == self._tops[number] else number + 1 :]
         lanes = sum(max(1, len(block.members)) for block in rest if block.lane >= 0 or block.members)
-        text = count_of(lanes, "more lane") if lanes else count_of(self.height - y, "more row")
+        rows = sum(line.half is not Half.LOWER for line in self.lines(y, self.height - y)) if not lanes else 0
+        text = count_of(lanes, "more lane") if lanes else count_of(max(1, rows), "more row")
         return f"{text} below"
 
     def thumb(self, scroll: int, height: int) -> range:
@@ -378,12 +382,18 @@ class Layout:
             away = {depth for one in frames for depth in one.depths if depth != one.drawn}
             depths = tuple(depth for depth in depths if depth not in away)
         most = len(depths) if is_open else rows_shown(lane, session, len(depths))
-        if len(depths) > most:
-            more = len(depths) - most
-            block = _Block(LineKind.ROW, most + 1, process, number, more=more, depths=depths, frames=frames)
-        else:
-            block = _Block(LineKind.ROW, max(1, len(depths)), process, number, depths=depths, frames=frames)
-        self._add(block)
+        more = max(0, len(depths) - most)
+        drawn = self._twice_at_work(lane, depths[:most], session)
+        height = max(1, len(drawn) + bool(more))
+        depths = (*drawn, *depths[most:]) if more else drawn
+        self._add(_Block(LineKind.ROW, height, process, number, more=more, depths=depths, frames=frames))
+
+    def _twice_at_work(self, lane: Lane, depths: Sequence[int], session: Session) -> Sequence[int]:
+        """Return depths, those twice in which a device works where its rows have two lines."""
+        if session.device_lines == 1 or lane.role is not LaneRole.DEVICE:
+            return depths
+        at_work = rows_at_work(self.trace, lane)
+        return [depth for depth in depths for _ in range(1 + at_work[depth])]
 
     def _depths(self, lane: Lane) -> Sequence[int]:
         if self.left is None or not self.left.covers(lane.source) or not lane.slices:
@@ -437,8 +447,10 @@ class Layout:
         title = lane.title if offset == 0 else ""
         folded = block.frames_at(depth)
         frames = range(0) if folded is None else folded.depths
-        overlap = has_overlaps(lane, depth)
-        return Line(LineKind.ROW, title, block.process, lane, depth, overlap=overlap, frames=frames)
+        overlap, half = has_overlaps(lane, depth), _half(block.depths, offset)
+        return Line(
+            LineKind.ROW, title, block.process, lane, depth, overlap=overlap, frames=frames, half=half
+        )
 
     def _pinned(self, session: Session) -> tuple[Line, ...]:
         pinned: list[Line] = []
@@ -454,6 +466,13 @@ class Layout:
                     Line(LineKind.ROW, title, lane.process, lane, depth, overlap=overlap, pinned=True)
                 )
         return (*pinned, Line(LineKind.RULE, "")) if pinned else ()
+
+
+def _half(depths: Sequence[int], at: int) -> Half:
+    """Return which lines of its row a line is; the other one is beside it."""
+    if at + 1 < len(depths) and depths[at + 1] == depths[at]:
+        return Half.UPPER
+    return Half.LOWER if at and depths[at - 1] == depths[at] else Half.WHOLE
 
 
 def layout_of(
@@ -488,6 +507,7 @@ def _facts(session: Session) -> tuple[object, ...]:
         session.show_quiet,
         session.host_rows,
         session.device_rows,
+        session.device_lines,
         session.rank_lines,
         session.map_lines,
         session.rank_order,

@@ -31,6 +31,14 @@ class LineKind(IntEnum):
     RANKS = 9  # some of many ranks that are folded: when they wait and are waited for
 
 
+class Half(IntEnum):
+    """Which lines of a row a line is: a row has one, or two where a device works in it."""
+
+    WHOLE = 0
+    UPPER = 1
+    LOWER = 2
+
+
 class Line(NamedTuple):
     """One line of the lane area. `depth` counts the lane's rows from 0; -1 for lines that are no row."""
 
@@ -46,6 +54,7 @@ class Line(NamedTuple):
     part: str = ""  # of RANK_PARTS, that a line of a folded rank shows; empty: all that its devices do
     halves: Halves = ()  # the ranks of a RANKS line
     frames: range = range(0)  # depths of the Python frames that the row stands for, itself among them
+    half: Half = Half.WHOLE  # that the line shows of its row
 
     @property
     def row_key(self) -> RowKey | None:

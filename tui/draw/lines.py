@@ -22,13 +22,13 @@ from ..steps import pair_of
 from .cells import LineCells
 from .glyphs import fit, fit_middle, label_in
 from .lane_choice import spanning_frame
-from .line import Line, LineKind
+from .line import Half, Line, LineKind
 from .line_context import LineContext, gutter
 from .overlays import OVERLAYS, DrawnLine
 from .rank_map import map_gutter_title, map_segments
 from .ranks import RANK_PARTS, SLOWEST, is_rank
 from .rows import DIMMED, GAP, RowReader, Selected
-from .runs import BusyRow, DrawnRow, InstantRow, Run, SampleRow, SliceRow
+from .runs import BusyRow, DrawnRow, InstantRow, Run, SampleRow, SliceRow, lower_half, upper_half
 from .segments import (
     ABOUT,
     SelectedCells,
@@ -149,6 +149,7 @@ def _row(
             count = len(line.frames)
             runs = tuple(_of_frames(run, count if run.at == frame else 0, look) for run in row.runs)
             row = row._replace(runs=runs)
+        row = _half_of(row, line.half)
         of_run = None if chosen is not None and chosen.at == GAP else chosen
         area = slice_segments(row.runs, look.area, palette, glyphs, of_run, row.has_bars)
     elif isinstance(row, InstantRow):
@@ -161,6 +162,14 @@ def _row(
     title = _title(line, look, _indent(line, look), is_focused, value, row)
     style = palette.accent if is_focused else palette.title
     return _Content(title, style, area, row, depth, chosen)
+
+
+def _half_of(row: SliceRow, half: Half) -> SliceRow:
+    """Return what a line of a row of two shows; the row itself where it has one."""
+    if half is Half.WHOLE:
+        return row
+    halved = map(upper_half if half is Half.UPPER else lower_half, row.runs)
+    return row._replace(runs=tuple(run for run in halved if run is not None))
 
 
 def _note(line: Line, look: LineContext) -> list[Segment]:
@@ -270,7 +279,7 @@ def _busy(
 def _title(line: Line, look: LineContext, lead: str, focused: bool, value: str, row: object = None) -> str:
     glyphs = look.glyphs
     room = look.titles - 1
-    if focused:
+    if focused and line.half is not Half.LOWER:
         lead = glyphs.selected + lead[1:]
     text = safe(line.title)
     if isinstance(row, SampleRow) and row.series and line.lane is not None and len(line.lane.rows) > 1:
@@ -279,7 +288,7 @@ def _title(line: Line, look: LineContext, lead: str, focused: bool, value: str, 
         text = "instants"
     if cell_len(text) + cell_len(lead) > room:
         text = text.removeprefix("thread ")
-    if line.overlap:
+    if line.overlap and line.half is not Half.LOWER:
         text = f"{text} {glyphs.overlap}".strip()
     tail = f" {value}" if value and cell_len(value) + 6 < room else ""
     if tail and cell_len(lead + text + tail) > room:

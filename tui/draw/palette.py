@@ -204,7 +204,7 @@ class Palette:
     def _by_level(self, key: str, has_text: bool) -> tuple[Style, ...]:
         if self.depth is Depth.NONE:
             return (self.blank,) * (FULL + 1)
-        styles = {0: self.blank}
+        styles = {0: self.ruler if has_text else self.blank}
         for level in self.steps:
             if level not in styles:
                 ground = self.ground(key, level)

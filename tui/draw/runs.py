@@ -146,6 +146,23 @@ class SliceRow(NamedTuple):
     has_bars: bool = False  # what has no label tells how busy it is by its height
 
 
+_UPPER = bytes(max(0, 2 * level - FULL) for level in range(FULL + 1)).ljust(256)
+_LOWER = bytes(min(FULL, 2 * level) for level in range(FULL + 1)).ljust(256)
+"""What the upper and the lower line of a row of two show of each level: of 5 eighths two and eight."""
+
+
+def upper_half(run: Run) -> Run:
+    """Return what the upper one of a row's two lines shows of a run: what it is called, and its top."""
+    return run._replace(levels=run.levels.translate(_UPPER))
+
+
+def lower_half(run: Run) -> Run | None:
+    """Return what the lower one of a row's two lines shows of a run: its foot; nothing of annotations."""
+    if run.flags & BRACKET:
+        return None
+    return run._replace(label="", levels=run.levels.translate(_LOWER))
+
+
 class InstantRow(NamedTuple):
     marks: tuple[InstantCell, ...]
 

@@ -36,7 +36,7 @@ from .runs import (
     SampleRow,
 )
 
-_TEXTURES = (1, 1, 1, 2, 2, 3, 3, 3, 3)
+_TEXTURES = (0, 1, 1, 2, 2, 3, 3, 3, 3)
 """Which shade tells each level of a cell that some slice touches."""
 _SPECIAL = HIT | BRACKET | HATCH
 SAME_LEVEL = re.compile(rb"(.)\1*", re.DOTALL)
@@ -302,7 +302,8 @@ def _chosen_run(
             _run(segments, run, palette, glyphs, has_bars)
         else:
             plain = run._replace(left_eighths=0, right_eighths=FULL)
-            text = _bracketed(plain, glyphs) if width >= LABEL_CELLS or not palette.coloured else " " * width
+            is_named = width >= LABEL_CELLS and bool(run.label)
+            text = _bracketed(plain, glyphs) if is_named or not palette.coloured else " " * width
             segments.append(Segment(text, style))
         return
     drawn: list[Segment] = []
