@@ -64,7 +64,7 @@ def test_a_device_beside_a_deep_host_has_two_lines_a_row(path: str, corpus_cache
     with closing(open_trace(file(path), index_dir=corpus_cache)) as trace:
         roomy, low = (tall_lines(trace, size) for size in ((120, 40), (80, 12)))
         lanes = [lane for lane in trace.lanes if lane.role is LaneRole.DEVICE and lane.slices]
-        at_work = sum(sum(rows_at_work(trace, lane)) for lane in lanes)
+        at_work = sum(sum(rows_at_work(trace, lane.index)) for lane in lanes)
     assert roomy[LaneRole.DEVICE].count(Half.LOWER) == roomy[LaneRole.DEVICE].count(Half.UPPER) == at_work
     assert set(roomy[LaneRole.HOST]) == {Half.WHOLE}
     assert set(low[LaneRole.DEVICE]) <= {Half.WHOLE}
@@ -80,7 +80,7 @@ def test_rows_at_work(corpus_cache: Path) -> None:
                 besides = {
                     trace.categories(lane.source)[number] for number in trace.besides_work(lane.source)
                 }
-                for depth, works in enumerate(rows_at_work(trace, lane)):
+                for depth, works in enumerate(rows_at_work(trace, lane.index)):
                     row = trace.row(lane, depth)
                     first = trace.position(row, 0)
                     slices = trace.slices(lane.source, range(first, first + row.count))

@@ -112,8 +112,10 @@ def rows_shown(lane: Lane, session: Session, rows: int) -> int:
     return most + 1 if rows == most + 1 else most
 
 
-def rows_at_work(trace: Trace, lane: Lane) -> Sequence[bool]:
+@cached_per_object(4096)
+def rows_at_work(trace: Trace, number: int) -> Sequence[bool]:
     """Tell of each row of a device's lane whether it holds work: not annotations and waits alone."""
+    lane = trace.lanes[number]
     return trace.row_columns(lane).hold_others(trace.besides_work(lane.source))
 
 

@@ -392,7 +392,7 @@ class Layout:
         """Return depths, those twice in which a device works where its rows have two lines."""
         if session.device_lines == 1 or lane.role is not LaneRole.DEVICE:
             return depths
-        at_work = rows_at_work(self.trace, lane)
+        at_work = rows_at_work(self.trace, lane.index)
         return [depth for depth in depths for _ in range(1 + at_work[depth])]
 
     def _depths(self, lane: Lane) -> Sequence[int]:
