@@ -129,6 +129,18 @@ def test_the_longest_gaps_are_listed(limit: int | None, rows: int, tmp_path: Pat
     assert [row["gap_ns"] for row in table.rows()] == [1000 * length for length in lengths[:rows]]
 
 
+def test_what_the_host_did_names_three_calls(tmp_path: Path) -> None:
+    """The table of gaps names the three calls around the launch that ended each, the innermost first; also
+    where that launch is the first event of all.
+    """
+    launches = [complete(at, 2, "launch", "cuda_runtime", args={"correlation": at}) for at in (100, 160)]
+    calls = [complete(90 - n, 90 + 2 * n, f"call {n}", "cpu_op") for n in range(5)]
+    kernels = [complete(at + 20, 5, "k", "kernel", pid=0, args={"correlation": at}) for at in (100, 160)]
+    trace = Trace([index_of([*launches, *calls, *kernels], tmp_path)])
+    (row,) = analyse_idle(Scope(trace))["gaps"].rows()
+    assert row["host"] == "call 0 < call 1 < call 2"
+
+
 def test_without_steps_none_are_counted(tmp_path: Path) -> None:
     """Where nothing repeats there is no column of steps."""
     events = [complete(at, 5, f"k{at}", "kernel", pid=0) for at in (0, 50, 70)]

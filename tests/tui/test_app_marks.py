@@ -82,6 +82,19 @@ async def test_the_mark_next_to_the_cursor_goes(trace: Trace) -> None:
             assert {*times} - left == {view.start + view.span * gone // 10}
 
 
+@pytest.mark.parametrize(("at_end", "is_gone"), [(False, True), (True, False)])
+async def test_a_mark_at_the_edge_of_the_view(trace: Trace, at_end: bool, is_gone: bool) -> None:
+    """A mark where the view begins is in it, one where it ends is not, and stays."""
+    async with open_viewer(trace, (120, 50)) as (app, _):
+        app.run_command("zoom-in")
+        view = app.session.viewport
+        mark = Mark(view.end, view.end) if at_end else Mark(view.start, view.start)
+        app.store.dispatch(replace(app.store.now, marks=(mark,)))
+        app.run_command("unmark")
+        assert (app.store.now.marks == ()) == is_gone
+        assert is_gone or "no mark in view" in message(app)
+
+
 def test_a_copy_has_the_same_marks(trace: Trace, tmp_path: Path) -> None:
     """The file is named by what the trace holds, not by where it lies or when it was written."""
     other = tmp_path / "other"
