@@ -7,8 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from types import MappingProxyType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    NamedTuple,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks
 from tracelane.core.base.errors import DamagedIndexError, TracelaneError, UsageError
@@ -22,6 +32,7 @@ from .actions.scene import History
 from .actions.view import limits
 from .draw.layout import Layout
 from .draw.line import Line, LineKind
+from .draw.ranks import RANK_PARTS
 from .draw.things import thing_by_id
 from .session import GapId, InstantId, LaneKey, RowKey, Selectable, Session, Viewport
 
@@ -120,23 +131,31 @@ def _within(session: Session, trace: Trace) -> Session | None:
 
 
 def _sound(session: Session) -> bool:
+    """Tell whether a session from a file is one that can be drawn: all of its types, and how many of each."""
     view = session.viewport
-    if not isinstance(view, Viewport):
-        return False
-    numbers = (
-        *(view.start, view.span, view.width, session.cursor, session.scroll, session.panel_size),
-        session.map_lines,
-    )
-    texts = (session.only, session.panel, session.ruler, session.colour_by)
     return (
-        all(type(number) is int for number in numbers)
-        and all(isinstance(text, str) for text in texts)
-        and view.span > 0
+        _is_a(session, Session)
         and 0 < view.width <= view.span
-        and isinstance(session.clocks, Clocks)
-        and isinstance(session.rank_order, tuple)
-        and all(type(source) is int for source in session.rank_order)
+        and min(session.scroll, session.map_lines, session.host_rows) >= 0
+        and min(session.panel_size, session.device_rows) >= 1
+        and session.rank_lines in range(1, len(RANK_PARTS) + 1)
+        and session.device_lines in (1, 2)
     )
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """Tell whether a value is of a type, with all that is in tuples, sets and value types."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is_a(value, one) for one in inside)
+    if type(value) is not (origin or kind):
+        return False
+    if isinstance(value, frozenset) or (isinstance(value, tuple) and inside[1:] == (Ellipsis,)):
+        return all(_is_a(entry, inside[0]) for entry in value)
+    if isinstance(value, tuple):
+        return len(value) == len(inside) and all(map(_is_a, value, inside))
+    known = get_type_hints(kind) if is_dataclass(value) and kind is not Clocks else {}
+    return all(_is_a(getattr(value, name), one) for name, one in known.items())
 
 
 def _encoded(value: Any) -> Any:

@@ -20,6 +20,7 @@ from tracelane.core.index.options import IndexOptions
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.scene import Refusal
+from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.trace_options import TraceOptions
 from tracelane.tui.cli.view_request import ViewOptions, session_of_options
 from tracelane.tui.screens.answer import CopiedText, PickScreen
@@ -184,6 +185,43 @@ def test_a_damaged_view_is_no_view(value: dict[str, object] | None, trace: Trace
     assert session_of(session_json(far), trace) is None
     write_object(_file(trace, "view"), {"schema": 9})
     assert saved_session(trace) is None and read_object(_file(trace, "view")) == {"schema": 9}
+
+
+WRONG = {
+    "int": ("x", None, True, ("x",)),
+    "str": (1, None, ("x",)),
+    "bool": (1, "x", None),
+    "tuple": (1, "x", None, (None,), (1, "x", 2.5)),
+    "frozenset": (1, "x", None, frozenset({1}), frozenset({"x"})),
+    "RowKey": (1, "x", ("x",)),
+    "Selectable": (1, "x", ("x",)),
+    "Viewport": (1, None),
+    "Clocks": (1, None),
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Session)])
+def test_a_view_of_other_types_is_no_view(name: str, trace: Trace) -> None:
+    """Whatever of a kept view is of another type than it has to be, nothing of it is used."""
+    session = first_session(trace, 80)
+    kind = next(str(field.type) for field in fields(Session) if field.name == name)
+    assert session_of(session_json(session), trace) == session
+    for value in WRONG[kind.partition("[")[0].partition(" ")[0]]:
+        if name != "anchor" and not (value is None and "None" in kind):
+            stored = session_json(session)
+            stored["session"][name] = session_json(replace(session, **{name: value}))["session"][name]
+            assert session_of(stored, trace) is None, (name, value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rank_lines": 0}, {"rank_lines": 9}, {"device_lines": 0}, {"device_lines": 3}, {"device_rows": 0}]
+    + [{name: -1} for name in ("host_rows", "map_lines", "scroll", "panel_size")],
+)
+def test_a_view_of_impossible_numbers_is_no_view(wrong: dict[str, int], trace: Trace) -> None:
+    """A view with more lines for a row than there are, or fewer than none, is left aside."""
+    session = replace(first_session(trace, 80), **wrong)  # type: ignore[arg-type]
+    assert session_of(session_json(session), trace) is None
 
 
 async def test_the_view_as_a_command_line(trace: Trace) -> None:
