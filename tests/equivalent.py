@@ -17,6 +17,9 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("abs(value) < SMALL", "abs(value) <= SMALL"): "0.001 is written the same in both ways",
         ("if len(text) > SENTENCE", "len(text) >= SENTENCE"): "a text of 40 characters fits either way",
     },
+    "core/tables/device/idle.py": {
+        ("enclosing(gap.index, launch)", "launch > 0"): "nothing is around the first slice of an index",
+    },
     "core/tables/findings/gaps.py": {
         ("floor = max(", "2"): "a floor of 1 ns, as of 2 ns, only keeps gaps of no length out",
         ("is_far = ", "1"): "nothing is below 1",

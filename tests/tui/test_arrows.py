@@ -109,6 +109,19 @@ def test_out_of_sight(
     assert any(line.strip().startswith(part) or line.strip().endswith(part) for line in lines), lines
 
 
+@pytest.mark.parametrize(("busy_from", "expected"), [(103, "◂"), (140, "◂ launch"), (100, "")])
+def test_without_room_for_the_name_a_head_leads_to_the_edge(
+    make_trace: Callable[[list[dict[str, Any]]], Trace], busy_from: int, expected: str
+) -> None:
+    """An end before the view is named at the edge; where other slices leave too little room for the name a
+    head stands there, where they leave none nothing does.
+    """
+    launch, kernel = complete(0, 5, "launch", "cuda_runtime"), complete(150, 20, "kernel", "kernel", tid=3)
+    busy = complete(busy_from, 195 - busy_from, "x")
+    lines = _lines(make_trace([launch, busy, kernel, *arrow(1, launch, kernel)]), _seen(SliceId(0, 2), 100))
+    assert lines[1][: busy_from - 100].strip(" ─└┘┌┐│") == expected
+
+
 def test_above_and_below(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """An end on a lane out of sight is named on the last or first line, with its direction."""
     trace = make_trace(TWO)
