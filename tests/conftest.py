@@ -28,6 +28,10 @@ settings.register_profile("same", settings.get_profile("random"), derandomize=Tr
 settings.load_profile("same")
 
 
+COLLECTING = (20_000, 10, 10)
+"""When the collector runs while tests do: as often as Python has it, it took a seventh of the time of the
+viewer's tests, as each App leaves many objects that refer to each other.
+"""
 IN_MEMORY = Path("/dev/shm")
 MIN_ROOM = 8 << 30
 """Bytes, four times what `make test` writes."""
@@ -41,6 +45,7 @@ def pytest_configure() -> None:
 
     A shell ignores Ctrl+C there, and so would each process that a test starts.
     """
+    gc.set_threshold(*COLLECTING)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if "TMPDIR" not in os.environ and _has_room_in_memory():
@@ -190,5 +195,5 @@ def home(_own_home: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 def _garbage_is_looked_for() -> Iterator[None]:
     """Undo what a command sets for a process of its own: traces that a test leaves would fill the memory."""
     yield
-    gc.set_threshold(700, 10, 10)
+    gc.set_threshold(*COLLECTING)
     atexit.unregister(gc.freeze)
