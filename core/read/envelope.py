@@ -131,6 +131,8 @@ class EnvelopeReader:
         self._behind = False  # an event array was read
         self.endless: int | None = None  # where the value stands that went on until the text ended
         self._forgiven = 0  # bytes that a parser that forgives has looked at
+        self._hopeless: frozenset[int] = frozenset()  # where begins what was open where it broke last
+        self._hopeless_end = 0  # and where the text ended that it had
         self._members: list[dict[str, Any]] = []  # of the broken objects whose keys are read one by one
         self._broken = 0  # where the last object or array broke that did
         self._broken_there: frozenset[int] = frozenset()  # where those begin that were open in it there
@@ -325,7 +327,7 @@ class EnvelopeReader:
             self.cut_off = start
             return Stop.CUT_OFF
         if sound:
-            self._keep(key, raw, size, start)
+            self._keep(key, raw, size, start, begin)
             return None
         why = f"the value of {key[:80]!r} is no valid JSON"
         if byte in (0x7B, 0x5B) and self._forgive(key, start, begin, why):
@@ -340,7 +342,7 @@ class EnvelopeReader:
         at = begin - window.base
         if at < 0:
             return False
-        value, end = self._tolerantly(window.data[at : at + MAX_VALUE_LENGTH])
+        value, end = self._tolerantly(window.data[at : at + MAX_VALUE_LENGTH], begin)
         if end:
             window.at = at + end
             self._need(FAR)
@@ -361,14 +363,22 @@ class EnvelopeReader:
         window.at = first.end()
         return True
 
-    def _tolerantly(self, data: bytes) -> tuple[Any, int]:
-        """Return the value that a text begins with, and where it ends; 0 where none can be made out."""
-        if self._forgiven >= MAX_FORGIVEN:
+    def _tolerantly(self, data: bytes, begin: int) -> tuple[Any, int]:
+        """Return the value that a text begins with, which stands at an offset, and where it ends in the text;
+        0 where none can be made out.
+        """
+        # Of `{"a": {"b": {"c": 1` the value of "a" breaks where the text ends. Those of "b" and "c" were open
+        # there and break, too: they are not read once more, each of a thousand that may be so nested.
+        is_hopeless = begin in self._hopeless and begin + len(data) == self._hopeless_end
+        if is_hopeless or self._forgiven >= MAX_FORGIVEN:
             return None, 0
+        parser = Tolerant(data)
         try:
-            value, end = Tolerant(data).parse(0, quotes=False, stray=True)
+            value, end = parser.parse(0, quotes=False, stray=True)
         except BrokenError as broken:
             self._forgiven += broken.at
+            self._hopeless = frozenset(begin + at for at in parser.begins)
+            self._hopeless_end = begin + len(data)
             return None, 0
         self._forgiven += end
         return value, end
@@ -381,7 +391,7 @@ class EnvelopeReader:
         if self._members and self._members[-1] is not value:
             self._members[-1][key] = value
 
-    def _keep(self, key: str, raw: bytes | None, size: int, start: int) -> None:
+    def _keep(self, key: str, raw: bytes | None, size: int, start: int, begin: int) -> None:
         if len(key) > MAX_VALUE_LENGTH:
             key = f"({len(key):,} characters)"
         size_of_both = size + len(key)
@@ -400,7 +410,7 @@ class EnvelopeReader:
                 if raw[:1] == b'"':
                     value = text_of(raw[1:-1])
                 elif raw[:1] in (b"{", b"["):
-                    forgiven, end = self._tolerantly(raw)
+                    forgiven, end = self._tolerantly(raw, begin)
                     value = forgiven if end == len(raw) else value
                     why = f"the value of {key[:80]!r} is no valid JSON"
                     if not self._of_event:

@@ -113,6 +113,7 @@ class Habits:
 class _Open:
     """A container being read."""
 
+    begin: int
     value: dict[str, Any] | list[Any]
     is_object: bool
     key: str = ""
@@ -134,8 +135,14 @@ class Tolerant:
         self._habits = habits
         self._ends: dict[re.Pattern[bytes], tuple[int, int]] = {}
         self._stray = False
+        self._stack: list[_Open] = []
         self.forgiven: set[str] = set()
         """What stray text the last call of `parse` forgave, in words."""
+
+    @property
+    def begins(self) -> list[int]:
+        """Where the objects and lists begin that were open where the last call of `parse` broke."""
+        return [one.begin for one in self._stack]
 
     def parse(self, start: int, *, quotes: bool, stray: bool = False) -> tuple[Any, int]:
         """Return the value that begins at `start` and where it ends; BrokenError if there is none."""
@@ -155,7 +162,7 @@ class Tolerant:
     def _parse(self, start: int, quotes: bool) -> tuple[Any, int]:
         data = self._data
         size = len(data)
-        stack: list[_Open] = []
+        stack = self._stack = []
         at = start
         while True:
             # Here a value begins, or a key, or a container ends.
@@ -182,7 +189,7 @@ class Tolerant:
                         raise BrokenError(size, "the text ends within it", cut_off=True)
                     byte = data[at]
                 if byte in b"{[" and len(stack) < MAX_DEPTH:
-                    stack.append(_Open({} if byte == 0x7B else [], byte == 0x7B))
+                    stack.append(_Open(at, {} if byte == 0x7B else [], byte == 0x7B))
                     at += 1
                     continue
                 if byte in b"{[":

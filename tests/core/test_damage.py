@@ -22,6 +22,7 @@ from tests.reading import index_differences, read_parts, read_text
 from tracelane.core.base.errors import TracelaneError, UnreadableError
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.reader import ReadOptions
+from tracelane.core.read.tolerant import Tolerant
 from tracelane.core.trace import Trace, open_trace
 
 DECODERS = ("native", "python")
@@ -177,6 +178,26 @@ def test_reading_takes_linear_time(name: str, tmp_path: Path) -> None:
         return work
 
     assert_linear(prepare, n)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    "opening", [one for one in OPENINGS if one != b"["]
+)  # which breaks at its first colon
+def test_what_was_open_at_a_break_is_not_parsed_again(
+    opening: bytes, key: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a hundred values in one another that are never closed few are given to the parser that forgives."""
+    parse, times = Tolerant.parse, count()
+
+    def counted(parser: Tolerant, start: int, **how: bool) -> tuple[Any, int]:
+        next(times)
+        return parse(parser, start, **how)
+
+    monkeypatch.setattr(Tolerant, "parse", counted)
+    text = b'{"a":{"b":1' + (key + opening) * 100 + b' x,"traceEvents":[' + GOOD + b"]}"
+    read = read_text(text)
+    assert read.problems and next(times) < 10
 
 
 # -- damage --------------------------------------------------------------------------------------------------
