@@ -28,7 +28,7 @@ settings.register_profile("same", settings.get_profile("random"), derandomize=Tr
 settings.load_profile("same")
 
 
-COLLECTING = (20_000, 10, 10)
+COLLECTING = (20_000, 50, 10)
 """When the collector runs while tests do: as often as Python has it, it took a seventh of the time of the
 viewer's tests, as each App leaves many objects that refer to each other.
 """
