@@ -48,12 +48,17 @@ class NativeRun:
     text: bytes = b""
 
 
-def compile_harness(folder: Path, sources: Path = SOURCES) -> Path:
-    """Compile the harness with the C core of `sources`; CompileError where no compiler has sanitizers."""
+def compile_harness(folder: Path, sources: Path = SOURCES, sound: Path | None = None) -> Path:
+    """Compile the harness with the C core of `sources`; CompileError where no compiler has sanitizers. Where
+    `sound` is a folder into which that of SOURCES was compiled, only files that differ from it are.
+    """
     flags = [flag for flag in FLAGS if flag not in ("-shared", "-fvisibility=hidden")]
     command, program = compiler(), folder / "native_core"
     objects = []
     for source in (sources / "scan.c", sources / "build.c", sources / "inflate.c", HARNESS):
+        if sound and (source == HARNESS or source.read_bytes() == (SOURCES / source.name).read_bytes()):
+            objects.append(sound / f"{source.stem}.o")
+            continue
         objects.append(folder / f"{source.stem}.o")
         own = ["-D_GNU_SOURCE"] if source == HARNESS else [COVERAGE]
         _compile([*command, *flags, *own, "-c", str(source), "-o", str(objects[-1])])
