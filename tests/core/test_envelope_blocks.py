@@ -122,6 +122,7 @@ VALUE = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=12), VALUE, max_size=6),
     st.integers(1, 64),

@@ -79,6 +79,7 @@ def test_the_names_asked_last_are_held() -> None:
     assert names == [*long, "1" * MAX_LONG, long[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HELD)
 def test_long_names_fill_no_memory(name: str) -> None:
     """After names of a megabyte, of which one would be too much, and more long ones than are held, little is

@@ -244,6 +244,7 @@ def test_a_broken_note_is_kept_where_its_end_is_plain() -> None:
     assert problem.offset == text.index('"note"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_a_text_cut_anywhere_in_its_keys_ends_in_peace(size: int) -> None:
     """Cut at every byte before and after the events, a file yields its events or none, and never an error."""

@@ -258,6 +258,7 @@ def test_nothing_but_reading_is_allowed(query: str, engine: str, small: Trace, t
     assert [path.name for path in tmp_path.iterdir()] == ["secret.txt"]
 
 
+@pytest.mark.slow
 def test_hostile_queries_do_nothing(small: Trace, tmp_path: Path) -> None:
     """A thousand woven ones, the same each time, are refused or read the trace only."""
     (tmp_path / "secret.txt").write_text(SECRET, encoding="utf-8")

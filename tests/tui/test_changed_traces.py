@@ -201,6 +201,7 @@ def test_a_source_is_of_one_state(change: str, tmp_path: Path, monkeypatch: pyte
     assert not list((tmp_path / "index").glob("*/*/manifest.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 async def test_the_viewer_goes_on(change: str, tmp_path: Path) -> None:
     """Whatever becomes of the file, details, searches among arguments and panels go on, and say it."""

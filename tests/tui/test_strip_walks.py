@@ -79,6 +79,7 @@ async def test_arrows_choose_each_step(trace: Trace) -> None:
         assert pane.has_focus and message(app) != said[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(LENGTHS)))
 async def test_enter_shows_the_chosen_step(number: int, trace: Trace) -> None:
     """Enter on a step shows that step, as a click on its cell does, and the arrows stay where they are."""
