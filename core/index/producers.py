@@ -365,6 +365,8 @@ def _has_signs(index: Index, producer: Producer, texts: dict[Where, list[str]]) 
     if producer.is_told_by_names is not None:
         return producer.is_told_by_names(index)
     for where, pattern in producer.signs.items():
+        if where == "name" and not _may_be_called(index, pattern):
+            return False
         if where not in texts:
             texts[where] = list(_texts(index, where))
         if not any(map(re.compile(pattern).search, texts[where])):
@@ -383,6 +385,18 @@ def _texts(index: Index, where: Where) -> Iterator[str]:
         yield from index.strings(np.arange(min(MAX_NAMES, len(index.column("strings.offset")) - 1)))
     else:
         yield from (f"{key}: {str(value)[:MAX_VALUE]}" for key, value in index.envelope.items())
+
+
+def _may_be_called(index: Index, pattern: str) -> bool:
+    """Tell whether a name may fit a pattern, in which nothing but `^` and `$` depends on what is around it:
+    as all texts stand one after another, none does where what is between these is nowhere among them.
+    """
+    offsets = index.column("strings.offset")
+    if not len(offsets):
+        return False
+    end = int(offsets[min(MAX_NAMES, len(offsets) - 1)])
+    text = index.column("strings.blob")[:end].tobytes().decode("utf-8", "replace")
+    return re.search(pattern.strip("^$"), text) is not None
 
 
 def _called(index: Index, ids: AnyArray, names: AnyArray) -> list[str]:

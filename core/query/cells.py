@@ -215,7 +215,7 @@ def row_cells(
         spent = spent_in(blocks, categories) if blocks else _spent_few(index, touch, categories, ns)
         np.add.at(spent.reshape(-1), shares[0], shares[1])
         if leaving_out:
-            spent[:, np.isin(categories, list(leaving_out))] = 0
+            spent[:, [number in leaving_out for number in categories.tolist()]] = 0
         spent_some, lines = spent[some], np.arange(len(some))
         most = spent_some.argmax(axis=1)
         tied = spent_some[lines, of_longest] == spent_some[lines, most]

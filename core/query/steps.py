@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
+from ..base.cached_per_object import cached_per_object
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import RowKind
 from ..index.store import SCAN_CHUNK, Index
@@ -27,20 +29,22 @@ class SourceStep(NamedTuple):
     lane: int
 
 
-def steps_of(index: Index, source: int) -> list[SourceStep]:
-    """Return the steps of a source in time order: those of the host, of the device only where there are none.
+@cached_per_object()
+def steps_of(index: Index, source: int) -> Sequence[SourceStep]:
+    """Return the steps of a source in time order, found once: those of the host, of the device only where
+    there are none.
 
     Looks only through rows that hold annotations (rows whose category list names them).
     """
     names = index.string_numbers(STEP_NAME, prefix=True)
     if not names:
-        return []
+        return ()
     numbers = np.array(names, np.uint32)
     for category in (HOST_CATEGORY, None, DEVICE_ANNOTATION):
         steps = _collect(index, source, numbers, category)
         if steps:
-            return sorted(steps, key=lambda step: (step.start, step.end))
-    return []
+            return tuple(sorted(steps, key=lambda step: (step.start, step.end)))
+    return ()
 
 
 def _collect(index: Index, source: int, step_names: U32, category: str | None) -> list[SourceStep]:
@@ -49,6 +53,8 @@ def _collect(index: Index, source: int, step_names: U32, category: str | None) -
         [name not in others if category is None else name == category for name in index.categories], np.bool_
     )
     kinds, names = index.column("row_categories"), index.column("slices.name")
+    is_step = np.zeros(len(index.column("strings.offset")), np.bool_)
+    is_step[step_names] = True
     steps: list[SourceStep] = []
     for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
         first, count = int(row["categories"]), int(row["category_count"])
@@ -56,8 +62,10 @@ def _collect(index: Index, source: int, step_names: U32, category: str | None) -
             continue
         begin, end = int(row["first"]), int(row["first"]) + int(row["count"])
         for low in range(begin, end, SCAN_CHUNK):
-            at = low + np.flatnonzero(np.isin(names[low : min(end, low + SCAN_CHUNK)], step_names))
-            steps += _steps_at(index, source, at[right[index.column("slices.category")[at]]], row)
+            at = low + np.flatnonzero(is_step[names[low : min(end, low + SCAN_CHUNK)]])
+            at = at[right[index.column("slices.category")[at]]]
+            if len(at):
+                steps += _steps_at(index, source, at, row)
     return steps
 
 

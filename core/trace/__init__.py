@@ -190,7 +190,7 @@ class Trace(TraceSlices):
         return states_read(self.indexes)
 
     @cached_property
-    def _lane_steps(self) -> list[list[LaneStep]]:
+    def _lane_steps(self) -> list[Sequence[LaneStep]]:
         return [steps_of(index, source) for source, index in enumerate(self.indexes)]
 
 

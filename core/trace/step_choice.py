@@ -503,10 +503,12 @@ def _phases(trace: Trace, source: int, clocks: Clocks, positions: I64, starts: I
     )
     texts = index.strings(numbers)
     named = {n: match[1].lower() for n, text in zip(numbers.tolist(), texts) if (match := PHASE.search(text))}
+    phases = [""] * len(positions)
+    if not named:
+        return phases
     names = index.column("slices.name")
     notes = np.flatnonzero(np.isin(names, np.array(list(named), names.dtype))).astype(np.int64)
     notes = notes[category_mask(index, ANNOTATIONS)[index.column("slices.category")[notes]]]
-    phases = [""] * len(positions)
     begins = starts_of(index, notes, lane_offsets(index, source, clocks))
     owners, own = processes_of(index, notes), processes_of(index, positions)
     for owner in distinct(own).tolist():
