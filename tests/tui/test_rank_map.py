@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.segment import Segment
 
+from tests.events import complete
 from tests.rank_files import straggler_files
 from tests.tui.driver import open_viewer, press_keys, screen_text
 from tests.tui.fake_trace import LaneSpec, fake_trace
@@ -19,10 +22,13 @@ from tracelane.tui.device_facts import stored_facts
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind
+from tracelane.tui.draw.line_context import LineContext
+from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.opening import with_devices_in_view
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.rank_map import LATE, map_cells, map_gutter_title, map_segments
 from tracelane.tui.draw.ranks import MAX_LINES, RankNotes, map_halves, rank_heads
+from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.panels.legend import legend_text
 from tracelane.tui.session import Session, Viewport
 
@@ -211,6 +217,23 @@ async def test_enter_and_a_click_open_the_latest_of_a_line(run: Trace) -> None:
         assert (LATE_RANK, "") in app.session.unfolded
         await press_keys(app, pilot, "u", *["down"] * (at + 1), "enter")
         assert (LATE_RANK, "") in app.session.unfolded
+
+
+def test_before_waits_are_known_it_shows_devices(tmp_path: Path) -> None:
+    """A line of the map is empty where the devices of its ranks do nothing, however busy their hosts are."""
+    world = MAX_LINES + 2
+    for rank in range(world):
+        events = [complete(10 * n, 9, "aten::mm", "cpu_op", pid=50, tid=50) for n in range(100)]
+        events.append(complete(0, 400, "gemm", "kernel", pid=0, tid=7))
+        info = {"rank": rank, "world_size": world}
+        text = json.dumps({"distributedInfo": info, "traceEvents": events})
+        (tmp_path / f"rank{rank}.json").write_text(text, encoding="utf-8")
+    trace = open_trace(tmp_path, index_dir=tmp_path / "index")
+    session = replace(with_devices_in_view(trace, SESSION, 22), viewport=Viewport(*trace.span, 50))
+    reader, look = RowReader(trace), LineContext(Palette(Depth.NONE), UNICODE, 10, 50)
+    for line in Layout(trace, session).lines(0, 22):
+        text = "".join(segment.text for segment in line_segments(line, reader, session, look, False))[-50:]
+        assert text[:19].strip() and not text[22:].strip()
 
 
 @pytest.mark.slow

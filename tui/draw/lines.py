@@ -15,7 +15,7 @@ from rich.style import Style
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_moment
 from tracelane.core.tables.compare.run_pair import PairedSteps
-from tracelane.core.trace import Lane, Process
+from tracelane.core.trace import Lane, LaneRole, Process
 
 from ..session import Session, Viewport
 from ..steps import pair_of
@@ -220,8 +220,8 @@ def _folded_title(line: Line, look: LineContext) -> tuple[str, Style]:
 def _ranks(
     line: Line, is_focused: bool, reader: RowReader, session: Session, view: Viewport, look: LineContext
 ) -> _Content:
-    """Return a line of the map of ranks: as long as it is not known when they wait, how busy they are, as an
-    outline; how far the files are where none is there.
+    """Return a line of the map of ranks: as long as it is not known when they wait, how busy their devices
+    are, as an outline; how far the files are where none is there.
     """
     palette, glyphs, notes = look.palette, look.glyphs, look.ranks
     mark = glyphs.selected if is_focused else glyphs.folded
@@ -231,7 +231,9 @@ def _ranks(
         return _Content(title, style, _missing(line.ranks, look))
     if notes.activity is not None and reader.knows(session.clocks):
         return _Content(title, style, map_segments(line, notes.activity, view, palette, glyphs))
-    row = reader.busy(line.members, view, session.clocks)._replace(is_outline=True)
+    lanes = reader.trace.lanes
+    devices = tuple(number for number in line.members if lanes[number].role is LaneRole.DEVICE)
+    row = reader.busy(devices or line.members, view, session.clocks)._replace(is_outline=True)
     return _Content(title, style, busy_segments(row, palette, glyphs))
 
 

@@ -58,6 +58,8 @@ KEPT_ROWS = 1500
 KEPT_RUNS = 60_000
 """Runs in them, 6 MB: 1500 rows that are dense in 300 columns would take 40 MB."""
 KEPT_NAMES = 100_000
+KEPT_EDGES = 64
+"""Clocks of ranks for which the edges of a window's cells are kept."""
 BUSY_LANES = 8
 """A line that stands for many lanes reads at most this many: the time of a frame must not depend on their
 number.
@@ -115,8 +117,8 @@ class RowReader:
         self._labels: dict[tuple[int, int], str] = {}
         self._ranges: dict[tuple[int, int], SeriesRange] = {}
         self._by_argument = ArgumentColours()
-        self._edges_of: tuple[Viewport, int] | None = None
-        self._edges_made = LaneEdges([], np.empty(0, np.int64), np.empty(0))
+        self._edges_of: Viewport | None = None
+        self._edges_made: dict[int, LaneEdges] = {}  # of that window, by the offset of the lanes' clock
         self._selected: tuple[Selectable | None, Selected | None] = (None, None)
 
         self._states: DrawnStates | None = None
@@ -231,12 +233,15 @@ class RowReader:
 
     def _edges(self, view: Viewport, offset: int) -> LaneEdges:
         """Return the cells' edges for lanes with this clock offset, made once per window."""
-        if self._edges_of != (view, offset):
+        if self._edges_of != view or len(self._edges_made) > KEPT_EDGES:
+            self._edges_of, self._edges_made = view, {}
+        edges = self._edges_made.get(offset)
+        if edges is None:
             times = [edge - offset for edge in view.edges()]
             array = np.array([min(max(time, LOWEST), GREATEST) for time in times], np.int64)
-            self._edges_made = LaneEdges(times, array, FULL / np.maximum(array[1:] - array[:-1], 1))
-            self._edges_of = (view, offset)
-        return self._edges_made
+            edges = LaneEdges(times, array, FULL / np.maximum(array[1:] - array[:-1], 1))
+            self._edges_made[offset] = edges
+        return edges
 
     def _draw(self, lane: Lane, row: Row, view: Viewport, clocks: Clocks, colour_by: str) -> DrawnRow:
         offset = clocks.offset(lane.source, lane.pid)
