@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tracelane.core.trace import Trace
 
 from .actions.view import keep_cursor
-from .draw.layout import layout_of
+from .draw.layout import Layout, layout_of
 from .draw.line_context import title_cells
 from .draw.opening import with_devices_in_view
 from .draw.overview import has_step_cells
@@ -24,6 +24,7 @@ class Fitted(NamedTuple):
     room: Room
     lanes: int
     most_lanes: int  # what the lanes would have, did the panel take no lines that they leave
+    layout: Layout  # of the session
 
 
 def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_marks: bool) -> Fitted:
@@ -39,7 +40,7 @@ def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_m
         session = with_devices_in_view(trace, session, most_lanes)
     layout = layout_of(trace, session)
     room = room.with_spare(height, layout.height + len(layout.pinned))
-    return Fitted(session, room, room.lanes(height), most_lanes)
+    return Fitted(session, room, room.lanes(height), most_lanes, layout)
 
 
 def strips_of(trace: Trace, session: Session, has_marks: bool) -> Strips:

@@ -176,6 +176,10 @@ class SessionStore:
         self._laid_out = layout_of(self.trace, self.session, self._laid_out, self.now.search.whole_left)
         return self._laid_out
 
+    def know_layout(self, layout: Layout) -> None:
+        """Take a layout that was made of what is shown next: it is not made once more."""
+        self._laid_out = layout
+
     def layout_for(self, session: Session, trace: Trace | None = None) -> Layout:
         """Return the lines of another session, of another trace where one is given."""
         return layout_of(trace or self.trace, session, self._laid_out, self.now.search.whole_left)

@@ -22,15 +22,18 @@ from tests.tui.small_file import small_file
 from tracelane.core.base.errors import CacheError, UnreadableError
 from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.trace import open_trace, trace_of_opened
+from tracelane.core.trace import Trace, open_trace, trace_of_opened
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
+from tracelane.tui.controllers.drawing import DrawingController
 from tracelane.tui.controllers.gathering import GatheringController
 from tracelane.tui.draw.glyphs import UNICODE
+from tracelane.tui.draw.layout import Layout
+from tracelane.tui.draw.ranks import MAX_LINES
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.screens.files import QUESTION, StopQuestion
 from tracelane.tui.screens.lists import HelpScreen
-from tracelane.tui.session import LaneKey, RowKey, Viewport
+from tracelane.tui.session import LaneKey, RowKey, Session, Viewport
 from tracelane.tui.view_state import Carried, PendingFiles, Prepared, carried, session_over
 from tracelane.tui.widgets.prompt import Prompt
 
@@ -303,8 +306,10 @@ async def test_nothing_moves_when_others_come(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1, 3])
-async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
+async def test_settling_keeps_the_place(tmp_path: Path, rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all are there collectives set the clocks; the lane looked at stays where it was."""
+    # Lines are drawn anew once it is known what devices did: before or after this looks at them.
+    monkeypatch.setattr(DrawingController, "look_at_busy_shares", lambda drawing: None)
     gathering, script = gathered(rank_files(tmp_path / "run", 4, late_us=30))
     paths = paths_of(gathering)
     async with viewer_of(gathering, size=(100, 14)) as (app, pilot):
@@ -365,6 +370,30 @@ async def test_untouched_it_opens_as_ever(tmp_path: Path) -> None:
     async with direct.run_test(size=(100, 30)) as pilot:
         await wait_until_idle(direct, pilot)
         assert direct.session == waited and titles(direct) == text
+
+
+async def test_lanes_are_laid_out_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Showing more files lays their lanes out to see how many lines their ranks share, and as they are shown:
+    of many files that takes longer than drawing them.
+    """
+    traces: list[Trace] = []
+    fill = Layout._fill
+
+    def counted(layout: Layout, session: Session) -> None:
+        traces.append(layout.trace)
+        fill(layout, session)
+
+    monkeypatch.setattr(Layout, "_fill", counted)
+    gathering, script = gathered(rank_files(tmp_path / "run", MAX_LINES + 2))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering) as (app, pilot):
+        script.finish(paths[1])
+        await until_there(app, pilot, 1)
+        some = app.trace
+        script.finish(*(path for path in paths if path != paths[1]))
+        await until_all_there(app, pilot)
+        await wait_until_idle(app, pilot)
+        assert [traces.count(trace) for trace in (some, app.trace)] == [2, 2]
 
 
 async def test_what_fails_is_named_and_the_rest_opens(tmp_path: Path) -> None:

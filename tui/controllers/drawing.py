@@ -79,9 +79,14 @@ class DrawingController(Controller):
 
     def fit(self) -> Fitted:
         """Return the session on show as the screen opens with it."""
+        return self.fit_of(self.store.trace, self.store.session)
+
+    def fit_of(self, trace: Trace, session: Session) -> Fitted:
+        """Return a session of a trace as the screen opens with it."""
         size, store = self.app.size, self.store
-        fit = fit_to_screen(store.trace, store.session, size.width, size.height, bool(store.marks_seen))
+        fit = fit_to_screen(trace, session, size.width, size.height, bool(store.marks_seen))
         self._roomed_for = size, fit.most_lanes
+        store.know_layout(fit.layout)
         return fit
 
     def fill(self) -> None:

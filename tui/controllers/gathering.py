@@ -32,8 +32,8 @@ TICK_S = 0.1
 INTERRUPTED = 130
 """The exit code of a shell's Ctrl+C."""
 INTERVAL_S = 0.5
-"""Files that have come are shown this often at most, and that takes at most a tenth of the time."""
-SHARE = 10
+"""Files that have come are shown this often at most, and that takes at most a twentieth of the time."""
+SHARE = 20
 KEYS_BEFORE: Final = {"help": "help", "close-or-quit": "quit", "stop-indexing": "stop"}
 """Commands that the footer shows while no file is there, as it calls them."""
 TELL_S = 0.25
@@ -131,6 +131,7 @@ class GatheringController(Controller):
 
     def _have_prepared(self, prepared: Prepared) -> None:
         self._prepared = prepared
+        self._watch_files()
 
     def _fail(self, error: Exception) -> None:
         self.store.source_is(SourceState.FAILED)
@@ -153,8 +154,11 @@ class GatheringController(Controller):
         before, layout = carried(store.trace, seen, "", store.now.history), store.layout_now
         own = session_over(before, trace) if store.now.has_moved and self._has_lanes else None
         if own is None:
+            had_marks = bool(store.marks_seen)
+            session = self.drawing.fit_of(trace, session).session  # or all would be laid out and drawn twice
             store.open(prepared, session)
-            session = self.drawing.fit().session
+            if bool(store.marks_seen) != had_marks:
+                session = self.drawing.fit().session
         else:
             options = {name: getattr(session, name) for name in WAITING}
             session, views = replace(own, **options), history_over(before, trace)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
+from tracelane.core.base.cached_per_object import cached_per_object
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import about_ns, count_of, format_count, format_ns
 from tracelane.core.logs.more_sources import own_trace
@@ -91,6 +92,7 @@ def _fitting(pieces: Sequence[HeaderPiece], room: int) -> list[HeaderPiece]:
     return fitting
 
 
+@cached_per_object()
 def _title(trace: Trace) -> str:
     """Return what is open: a file, or the folder of several ranks and how many there are."""
     if (pair := pair_of(trace)) is not None:

@@ -24,7 +24,6 @@ from ..draw.arrows import Weaver
 from ..draw.colour import SURFACES, Surface
 from ..draw.glyphs import Glyphs, eighths, glyphs_for
 from ..draw.header import GAP, WARNING, HeaderPiece, header_of
-from ..draw.layout import Layout
 from ..draw.line_context import LineContext, title_cells
 from ..draw.overview import minimap_lines
 from ..draw.palette import SYSTEMS, Depth, depth_of, palette_for
@@ -103,7 +102,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
         lines += ruler_lines(
             session, origin_of(trace, session), steps, look, room.ruler, RulerMarks(marks, near)
         )
-    layout = Layout(trace, session)
+    layout = fit.layout
     scroll = layout.scrolled(session.scroll, fit.lanes)
     reader = RowReader(trace, screen.eighths)
     reader.know(known.states)
