@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -26,7 +27,11 @@ class Clocks:
     offsets: MappingProxyType[ClockKey, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def __hash__(self) -> int:
-        """Hash the offsets: a mapping proxy itself has no hash."""
+        """Hash the offsets, once: a mapping proxy itself has no hash, and each rank is looked up by these."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash(frozenset(self.offsets.items()))
 
     def offset(self, source: int, process: str = "") -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 from tests.corpus import CASES, CORPUS, needs
 from tests.events import Event, complete, event, flow, metadata
+from tests.rank_files import straggler_files
 from tracelane.core.base.kineto import StartedWork, started_work
 from tracelane.core.index.format import LaneRole
 from tracelane.core.tables.device.breakdown import breakdown_metrics
@@ -19,6 +20,7 @@ from tracelane.core.tables.device.untrusted import (
     OF_DEVICES,
     OF_RECORDS,
     TROUBLES,
+    LostCalls,
     Trouble,
     Untrusted,
     untrusted,
@@ -30,6 +32,7 @@ from tracelane.core.tables.frame.frame_columns import timed_work
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.frame.work_device import GAP_CLASSES
 from tracelane.core.tables.peers.skew import RankPart
+from tracelane.core.tables.ranks.ranks import ranks
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.text.summary import trace_info
@@ -438,3 +441,22 @@ def test_tables_of_sound_traces_say_nothing(analysis: str, tmp_path: Path) -> No
     ]
     notes = BY_NAME[analysis].run(Scope(opened(tmp_path, [*program(30), *stack]))).main.notes
     assert not any("(doctor)" in note for note in notes)
+
+
+@pytest.mark.slow
+def test_of_many_ranks_each_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting what ranks do asks each file once for what cannot be trusted, however many there are: of 256
+    it asked 65,536 times.
+    """
+    sources: list[int] = []
+    periods = LostCalls.periods
+
+    def counted(calls: LostCalls) -> Iterator[Untrusted]:
+        sources.append(calls.source)
+        return periods(calls)
+
+    monkeypatch.setattr(LostCalls, "periods", counted)
+    trace = open_trace(straggler_files(tmp_path / "run", 70, late=3), index_dir=tmp_path / "index")
+    assert len(ranks(Scope(trace, clocks=trace.clocks)).ranks) == 70
+    assert sorted(sources) == list(range(70))
+    trace.close()

@@ -52,6 +52,8 @@ Trouble: TypeAlias = Literal[
 ]
 Severity: TypeAlias = Literal["error", "warning"]
 PIECES = ("piece of work", "pieces of work")
+MAX_SOURCES = 4096
+"""Of so many ranks it is held what cannot be trusted: with fewer than there are each would be asked anew."""
 
 
 class TroubleKind(NamedTuple):
@@ -542,7 +544,7 @@ def untrusted(scope: Scope) -> tuple[Untrusted, ...]:
     return tuple(sorted((one for source in by_source for one in source), key=lambda one: one.start))
 
 
-@cached_per_object(maxsize=64)
+@cached_per_object(MAX_SOURCES)
 def periods_of(trace: Trace, source: int, clocks: Clocks) -> tuple[Untrusted, ...]:
     """Return the periods of one source: tables, findings and notes of one answer ask for them."""
     return tuple(LostCalls(Scope(trace, clocks=clocks, source=source), source).periods())
@@ -565,7 +567,7 @@ def untrusted_time(
 
 def unknown_time(scope: Scope, device: Device) -> Intervals:
     """Return the time in which it is not known what a device did: no idle time is counted in it."""
-    return untrusted_time(untrusted(scope), device, OF_DEVICES)
+    return untrusted_time(periods_of(scope.trace, device.source, scope.clocks), device, OF_DEVICES)
 
 
 def with_known_gaps(work: Frame) -> Frame:
