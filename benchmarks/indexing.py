@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,34 @@ def indexing(trace: Path, workers: Sequence[int], index_dir: Path, rounds: int) 
         "index_bytes": sum(sizes.values()),
         "index_bytes_per_slice": round((sum(sizes.values()) - texts) / slices, 1),
         "apart_bytes_per_slice": round(texts / slices, 1),
+    }
+
+
+def larger(small: Path, large: Path, workers: int, index_dir: Path, rounds: int) -> dict[str, Any]:
+    """Return what indexing a large trace costs, and how much processor time a MB of it takes beside one of a
+    small trace, in turns; the memory is that of a run of its own.
+    """
+    watched = indexed(large, workers, index_dir)
+    runs: dict[Path, list[dict[str, Any]]] = {small: [], large: []}
+    text_bytes = {large: watched.text_bytes}
+    for _ in range(rounds):
+        for trace, times in runs.items():
+            once = indexed(trace, workers, index_dir, watched=False)
+            text_bytes[trace] = once.text_bytes
+            times.append(once.run)
+    per_mb = {
+        trace: statistics.median(run["cpu_s"] for run in times) / text_bytes[trace] * 1e9
+        for trace, times in runs.items()
+    }
+    return {
+        "bytes": text_bytes[large],
+        "small_bytes": text_bytes[small],
+        "events": watched.facts["events"],
+        "slices": watched.facts["slices"],
+        "workers": workers,
+        **_median(runs[large], watched.run),
+        "cpu_ms_per_mb": round(per_mb[large], 2),
+        "small_cpu_ms_per_mb": round(per_mb[small], 2),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,8 @@ NUMBER = re.compile(
     r"|(ProfilerStep#)(\d+)"
 )
 GZIP_LEVEL = 1
+RANK = re.compile(r'"rank": \d+, "world_size": \d+')
+RANKS_OF_DEMO = 2
 PAUSE_NS = 1_000_000
 """Time between two copies."""
 WHAT_DEVICES_DO = '"pid": 0,'
@@ -64,9 +66,9 @@ class Pattern:
         return len(self.host.text(0)) + len(self.device.text(0))
 
 
-def pattern(epoch: bool = False) -> Pattern:
-    """Return the demo's first rank as a pattern; stamps since 1970 if asked for, as torch wrote them once."""
-    text = demo_files()[0].data.decode()
+def pattern(epoch: bool = False, rank: int = 0) -> Pattern:
+    """Return a rank of the demo as a pattern; stamps since 1970 if asked for, as torch wrote them once."""
+    text = demo_files()[rank].data.decode()
     if epoch:
         base = BASE.search(text)
         assert base is not None
@@ -105,6 +107,20 @@ def write_made_trace(
         for text in _pieces(source, range(copies)):
             file.write((BREAK.sub("", text) if one_line else text).encode())
     return path
+
+
+def write_made_ranks(folder: Path, count: int) -> Path:
+    """Write a trace of some 0.9 MB for each of so many ranks, in turn like those of the demo, of which one
+    comes late to collectives; return their folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = [pattern(rank=rank) for rank in range(RANKS_OF_DEMO)]
+    for rank in range(count):
+        source = sources[rank % RANKS_OF_DEMO]
+        header = RANK.sub(f'"rank": {rank}, "world_size": {count}', source.header)
+        text = "".join(_pieces(replace(source, header=header), range(1)))
+        (folder / f"rank{rank}.pt.trace.json").write_text(text, encoding="utf-8")
+    return folder
 
 
 def _pieces(source: Pattern, copies: Iterable[int]) -> Iterator[str]:

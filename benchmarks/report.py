@@ -20,10 +20,14 @@ def markdown(result: dict[str, Any]) -> str:
         parts.append("\n".join(_readers(result["readers"])))
     for title, rows in (
         ("indexing", [row for facts in result.get("indexing", []) for row in _indexing(facts)]),
+        ("a large trace", list(_large(result["large"])) if "large" in result else []),
         ("indexing the same in another form", list(_forms(result.get("forms", [])))),
         ("many of one thing", list(_shapes(result.get("shapes", [])))),
+        ("many ranks", list(_ranks(result["ranks"])) if "ranks" in result else []),
         ("reopening", list(_reopening(result.get("reopening", [])))),
         (f"the walk at {_walk_size(result)}", list(_frames(result.get("frames", [])))),
+        ("findings", list(_questions(result["findings"])) if "findings" in result else []),
+        (_panels_title(result), list(_panels(result["panels"])) if "panels" in result else []),
         ("a slow line", list(_lines(result.get("lines", [])))),
     ):
         if rows:
@@ -65,6 +69,50 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
         yield f"index, {count} {'process' if count == '1' else 'workers'}", text
     texts = facts["apart_bytes_per_slice"]
     yield "index", f"{facts['index_bytes_per_slice']} bytes per slice, and {texts} of names and texts"
+
+
+def _large(facts: dict[str, Any]) -> Iterator[Row]:
+    size, events, slices = mb(facts["bytes"]), facts["events"], facts["slices"]
+    yield "trace", f"{size} of JSON, {events:,} events, {slices:,} slices"
+    memory = f"{mb(facts['peak_private_bytes'])} private memory"
+    yield f"index, {facts['workers']} workers", f"{_took(facts)}, {memory}"
+    large, small = facts["cpu_ms_per_mb"], facts["small_cpu_ms_per_mb"]
+    times = f"{large / small:.2f} times that of {mb(facts['small_bytes'])}"
+    yield "processor time a MB", f"{large} ms, {times}"
+
+
+def _ranks(facts: dict[str, Any]) -> Iterator[Row]:
+    index = facts["index"]
+    yield f"index, {facts['ranks']} files, {mb(facts['bytes'])}", _seconds(index)
+    for what, key in (("all lanes are drawn", "drawn"), ("all is known", "known")):
+        cost = facts[key]
+        processor, wall = (cost[unit] / index[unit] for unit in ("cpu_s", "seconds"))
+        times = f"{processor:.2f} times the processor time of `index`, {wall:.2f} times its time"
+        yield f"viewer without an index, until {what}", f"{_seconds(cost)}; {times}"
+
+
+def _questions(facts: dict[str, Any]) -> Iterator[Row]:
+    size = mb(facts["bytes"])
+    yield f"{facts['command']} of {size}, the first time", _seconds(facts["first"])
+    yield f"{facts['command']} of {size}, kept beside the index", _seconds(facts["again"])
+
+
+def _panels(facts: dict[str, Any]) -> Iterator[Row]:
+    yield "the viewer until all is known", f"{facts['start_cpu_s']} s"
+    for each in facts["panels"]:
+        whole = f"complete {each['cpu_s']} s"
+        if each.get("rows"):
+            whole = f"first rows {each['first_cpu_s']} s, {whole}, {each['rows']:,} rows"
+        yield f"`{each['key']}` {each['title']}", whole
+
+
+def _panels_title(result: dict[str, Any]) -> str:
+    slices = result["panels"]["slices"] if "panels" in result else 0
+    return f"panels of {slices:,} slices, processor time from the key on"
+
+
+def _seconds(cost: dict[str, Any]) -> str:
+    return f"{cost['seconds']} s ({cost['cpu_s']} s of processor)"
 
 
 def _readers(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""Measure everything in one run: indexing, memory, reopening, frames, a slow line; other programs beside it.
+"""Measure all in one run: indexing, memory, ranks, reopening, frames, panels; other programs beside it.
 
     .venv/bin/python benchmarks/run.py [TRACE …] [--size 1e9] [--reopen 1e8 5e9] [--only indexing frames …]
 
-Without a trace, traces of the sizes asked for are made. Prints Markdown; nothing here passes or fails.
+Without a trace, traces of the sizes asked for are made, which take 8 GB of disk with that of 5 GB. Prints
+Markdown; nothing here passes or fails.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -17,18 +19,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # what tests use is used here too
 
+from benchmarks.asking import asked_twice
 from benchmarks.forms import forms
 from benchmarks.frames import frames, reopening
-from benchmarks.indexing import TRACELANE, indexing
+from benchmarks.indexing import TRACELANE, indexing, larger
 from benchmarks.line import lines
 from benchmarks.machine import machine
 from benchmarks.made_trace import write_made_trace
+from benchmarks.many_ranks import many_ranks
 from benchmarks.memory import measured_python
+from benchmarks.panels import panels
 from benchmarks.readers import readers
 from benchmarks.report import into_document, markdown
 from benchmarks.shapes import shapes
 
-SCHEMA = 3
+SCHEMA = 4
 LOADED = (
     "tracelane.core.index.indexer",
     "tracelane.core.index.build",
@@ -36,7 +41,12 @@ LOADED = (
     "tracelane.tui.cli.index",
     "tracelane.tui.cli.view",
 )
-PARTS = ("readers", "indexing", "forms", "shapes", "reopening", "frames", "lines")
+PARTS = (
+    *("readers", "indexing", "large", "forms", "shapes", "ranks"),
+    *("reopening", "frames", "findings", "panels", "lines"),
+)
+LARGER, LARGE_ROUNDS = 5, 2
+"""How many times larger the large trace is, and in how many turns it is indexed."""
 SMALLER = 50
 FORMS_SHARE = 4
 """How many times smaller the trace is that is written in every form."""
@@ -59,12 +69,17 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if "indexing" in options.only:
         say("indexing", traces[-1])
         result["indexing"] = [indexing(traces[-1], options.workers, index_dir, options.rounds)]
+    if "large" in options.only and not options.traces:
+        result["large"] = _large(options, folder)
     if "forms" in options.only and not options.traces:
         print("forms", file=sys.stderr, flush=True)
         result["forms"] = forms(folder, options.size / FORMS_SHARE, options.workers[0], index_dir)
     if "shapes" in options.only and not options.traces:
         print("shapes", file=sys.stderr, flush=True)
         result["shapes"] = shapes(folder, options.size, options.workers[0], index_dir)
+    if "ranks" in options.only and not options.traces:
+        print("ranks", file=sys.stderr, flush=True)
+        result["ranks"] = many_ranks(folder, options.ranks, options.rounds)
     if "reopening" in options.only:
         result["reopening"] = [
             {"bytes": trace.stat().st_size, **_reopened(trace, index_dir)}
@@ -74,6 +89,14 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         ]
     if "frames" in options.only:
         result["frames"] = [_walked(trace, index_dir) for trace in traces]
+    if "findings" in options.only:
+        say("findings", traces[-1])
+        _indexed(traces[-1], index_dir)
+        result["findings"] = asked_twice("findings", traces[-1], index_dir, options.rounds)
+    if "panels" in options.only:
+        say("panels", traces[-1])
+        _indexed(traces[-1], index_dir)
+        result["panels"] = panels(traces[-1], index_dir)
     if "lines" in options.only:
         say("slow lines", traces[-1])
         _indexed(traces[-1], index_dir)
@@ -85,6 +108,22 @@ def _with_bytecode() -> None:
     """Have all modules compiled before anything is timed, as those of an installed program are."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     measured_python(f"import {', '.join(LOADED)}")
+
+
+def _large(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Measure a large trace, and remove it and its index: they take most of the room."""
+    small = _trace_of_size(folder, options.size)
+    large = folder / "large.pt.trace.json"
+    index_dir = folder / "large-index"
+    try:
+        say("making", large)
+        write_made_trace(large, size=LARGER * options.size)
+        os.sync()
+        say("indexing", large)
+        return larger(small, large, options.workers[0], index_dir, LARGE_ROUNDS)
+    finally:
+        large.unlink(missing_ok=True)
+        shutil.rmtree(index_dir, ignore_errors=True)
 
 
 def _reopened(trace: Path, index_dir: Path) -> dict[str, Any]:
@@ -127,6 +166,7 @@ def parser() -> argparse.ArgumentParser:
     )
     arguments.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="processes that index")
     arguments.add_argument("--rounds", type=int, default=5, help="turns of what is measured in turns")
+    arguments.add_argument("--ranks", type=int, default=64, help="files of ranks that are opened together")
     arguments.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure only these parts")
     arguments.add_argument(
         "--others", default=sys.executable, help='the Python that has HTA and TraceLens, "" to run neither'

@@ -75,7 +75,7 @@ def seen(trace: Path, index_dir: Path) -> Seen:
     terminal, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", SIZE[1], SIZE[0], 0, 0))
     began, text = time.perf_counter(), b""
-    with _viewer(trace, index_dir, inner) as viewer:
+    with viewer_on(inner, TRACELANE, "view", str(trace), "--fresh", "--index-dir", str(index_dir)) as viewer:
         os.close(inner)
         while SHOW.encode() not in text[max(text.find(glyph) for glyph in LANES) :]:
             if time.perf_counter() - began > PATIENCE_S or viewer.poll() is not None:
@@ -85,21 +85,26 @@ def seen(trace: Path, index_dir: Path) -> Seen:
                     data = os.read(terminal, 1 << 16)
                     os.write(terminal, ANSWER * data.count(QUESTION))
                     text += data
-        first_sight = Seen(time.perf_counter() - began, _cpu_of(family(viewer.pid)))
+        first_sight = Seen(time.perf_counter() - began, cpu_of(family(viewer.pid)))
     os.close(terminal)
     return first_sight
 
 
 @contextmanager
-def _viewer(trace: Path, index_dir: Path, terminal: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the viewer; at the end kill it, so that it keeps no view, and wait for the processes below it."""
+def viewer_on(
+    terminal: int, program: str, *arguments: str, descriptors: Sequence[int] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the viewer as a Python program text; at the end kill it, so that it keeps no view, and wait for
+    the processes below it.
+    """
     viewer = subprocess.Popen(
-        [sys.executable, "-c", TRACELANE, "view", str(trace), "--fresh", "--index-dir", str(index_dir)],
+        [sys.executable, "-c", program, *arguments],
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
         env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"},
         start_new_session=True,
+        pass_fds=descriptors,
     )
     try:
         yield viewer
@@ -116,7 +121,7 @@ def _lives(pid: int) -> bool:
     return _facts(pid)[:1] not in ([], ["Z"])
 
 
-def _cpu_of(pids: Sequence[int]) -> float:
+def cpu_of(pids: Sequence[int]) -> float:
     """Return the seconds of processor that processes, and children of theirs that have ended, took so far."""
     ticks = sum(int(number) for pid in pids for number in _facts(pid)[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")

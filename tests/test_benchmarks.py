@@ -102,6 +102,42 @@ def test_opening_is_measured(tmp_path: Path) -> None:
     assert run("--from", str(saved)) == printed
 
 
+def test_many_files_and_panels_are_measured(tmp_path: Path) -> None:
+    """A trace five times as large is indexed and removed; the viewer opens ranks and shows each panel; a
+    question is asked twice.
+    """
+    saved, folder = tmp_path / "bench.json", tmp_path / "made"
+    options = (
+        "--size",
+        "2e6",
+        "--rounds",
+        "1",
+        "--ranks",
+        "10",
+        "--folder",
+        str(folder),
+        "--json",
+        str(saved),
+    )
+    printed = run("--only", "large", "ranks", "findings", "panels", *options)
+    result = json.loads(saved.read_text(encoding="utf-8"))
+    large = result["large"]
+    assert 4 < large["bytes"] / large["small_bytes"] < 6 and large["cpu_ms_per_mb"] > 0
+    assert not [path for path in folder.iterdir() if "large" in path.name or "ranks" in path.name]
+    ranks = result["ranks"]
+    assert ranks["ranks"] == 10 and ranks["bytes"] > 8e6
+    assert 0 < ranks["drawn"]["cpu_s"] <= ranks["known"]["cpu_s"]
+    assert ranks["drawn"]["seconds"] <= ranks["known"]["seconds"] and ranks["index"]["cpu_s"] > 0
+    assert all(result["findings"][turn]["cpu_s"] > 0 for turn in ("first", "again"))
+    costs = {each["title"]: each for each in result["panels"]["panels"]}
+    assert {"Findings", "Top down", "Kernel", "Steps", "Longest gap"} <= costs.keys()
+    for each in (one for one in costs.values() if one.get("rows")):
+        assert 0 < each["first_cpu_s"] <= each["cpu_s"]
+    for line in ("processor time a MB", "viewer without an index, until all is known", "`5` Steps"):
+        assert f"| {line} |" in printed
+    assert run("--from", str(saved)) == printed
+
+
 def test_the_document_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands between the markers is replaced, and nothing else."""
     document = tmp_path / "performance.md"

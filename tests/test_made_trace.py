@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.made_trace import pattern, write_made_trace
+from benchmarks.made_trace import pattern, write_made_ranks, write_made_trace
 from tracelane.core.demo.trace import demo_files
 from tracelane.core.trace import open_trace
 
@@ -76,3 +76,12 @@ def test_size_as_asked_for(tmp_path: Path) -> None:
     assert abs(path.stat().st_size - size) < pattern().copy_bytes
     steps = {event["name"] for event in events_of(path.read_bytes()) if "ProfilerStep" in event["name"]}
     assert len(steps) > 3
+
+
+def test_made_ranks_are_those_of_one_run(tmp_path: Path) -> None:
+    """Each file says which rank it is, and all take part in each collective."""
+    trace = open_trace(write_made_ranks(tmp_path / "run", 3), index_dir=tmp_path / "index")
+    assert [member.rank for member in trace.members] == [0, 1, 2]
+    matched = trace.alignment.matched
+    assert matched is not None and len(matched) and set(matched.who.sizes.tolist()) == {3}
+    trace.close()
