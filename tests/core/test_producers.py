@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -971,3 +972,15 @@ def test_timelines_of_tensorflow(process: str, tmp_path: Path) -> None:
     events = [*_processes({1: process, **others}), _slice("MatMul", 0, 5, 2, 0), _slice("Conv2D", 9, 5, 1, 0)]
     known = producer_of(open_events(tmp_path, events).indexes[0])
     assert known is not None and known.name == "TensorFlow (timeline)"
+
+
+def test_signs_in_names_need_nothing_around_them() -> None:
+    """A sign that is looked for in names has no edge but at its ends: all names, which stand one after
+    another, are asked at once whether one may fit.
+    """
+    patterns = [one.signs["name"] for one in PRODUCERS if "name" in one.signs]
+    assert patterns
+    for pattern in patterns:
+        inside = pattern.strip("^$")
+        assert not any(edge in inside for edge in ("^", "$", r"\b", r"\B", "(?")), pattern
+        assert "|" not in re.sub(r"\([^()]*\)", "", inside), pattern
