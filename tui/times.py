@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks, wall_base_of
 from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.late_pattern import late_pattern
 from tracelane.core.base.numbers import whole_number
 from tracelane.core.base.units import TIME_LIMIT, count_of, format_moment
 from tracelane.core.export.marks import Mark, moved, read_marks, shelf
@@ -27,11 +28,11 @@ READINGS = (
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 _NUMBER = r"\d+(?:\.\d*)?|\.\d+"
-_RELATIVE = re.compile(rf"\+\s*({_NUMBER})\s*(ns|us|µs|μs|ms|s|min)")
-_FILE = re.compile(rf"@\s*([+-]?(?:{_NUMBER})(?:[eE][+-]?\d+)?)")
-_CLOCK = re.compile(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
-_MARK = re.compile(r"mark:(\S.*)")
-_STEP = re.compile(r"step:(?:(nth:)(-?\d+)|(\S.*?))")
+_RELATIVE = late_pattern(rf"\+\s*({_NUMBER})\s*(ns|us|µs|μs|ms|s|min)")
+_FILE = late_pattern(rf"@\s*([+-]?(?:{_NUMBER})(?:[eE][+-]?\d+)?)")
+_CLOCK = late_pattern(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
+_MARK = late_pattern(r"mark:(\S.*)")
+_STEP = late_pattern(r"step:(?:(nth:)(-?\d+)|(\S.*?))")
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _LIMIT = 1 << 80  # farther than any clock goes; keeps an absurd exponent from becoming a huge integer
 _DAY_NS = 86_400 * 10**9
@@ -157,7 +158,7 @@ def _mark(name: str, frame: TimeFrame) -> tuple[int, int]:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
+_OFFSET = late_pattern(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
 
 
 @lru_cache(maxsize=16)

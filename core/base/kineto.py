@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from .held import held_by_name
+from .late_pattern import late_pattern
 from .vendors import any_of
 
 Group: TypeAlias = Literal["op", "python", "runtime", "device", "memory", "other"]
@@ -176,7 +177,7 @@ COMMUNICATION = re.compile(
     re.IGNORECASE,
 )
 """Names of device work that communicates: the libraries' own prefixes, the collectives that engines write."""
-COLLECTIVE_STEP = re.compile(
+COLLECTIVE_STEP = late_pattern(
     r"(?P<tag>\[(?P<type>\w+),(?P<algorithm>\w*),(?P<bytes>\d*)\]) ?(?P<step>.*)", re.DOTALL
 )
 """Names of the steps of a collective that say what it is: `[AllReduce,AllReduce_AllGatherSum,2048] Send`."""
@@ -185,15 +186,15 @@ FILLING = re.compile(r"^\[?memset|" + any_of("filling"), re.IGNORECASE)
 """Names of device work that copies and fills memory."""
 HOST_COLLECTIVE = re.compile(any_of("collectives") + "|c10d::|record_param_comms", re.IGNORECASE)
 """How names of operators and annotations begin that start a collective or stand for one."""
-COLLECTIVE_CALL = re.compile(rf"^(?:{any_of('collective_calls')}):_?(\w+)")
+COLLECTIVE_CALL = late_pattern(rf"^(?:{any_of('collective_calls')}):_?(\w+)")
 """What the host annotates: "nccl:all_reduce"."""
-COLLECTIVE_KERNEL = re.compile(
+COLLECTIVE_KERNEL = late_pattern(
     rf"(?:{any_of('collective_kernels')})(?:Dev)?Kernel_?([A-Za-z]{{1,64}}?)(?:_|\(|<|$)", re.IGNORECASE
 )
 """Kernels that are a whole collective: ncclDevKernel_AllReduce_Sum_f32_RING_LL."""
 NOTED_COLLECTIVES = ("nccl:", "gloo:")
 """How operators and annotations begin that TensorBoard counts as communication."""
-ON_THE_HOST = re.compile(r"^(gloo|mpi):")
+ON_THE_HOST = late_pattern(r"^(gloo|mpi):")
 """Annotations of collectives that the host itself does."""
 _COLLECTIVES = frozenset({"collective", "nccl", "hccl", "communication", "collective_comm"})
 _KINDS: dict[str, SliceKind] = {
@@ -300,9 +301,9 @@ def started_work(call: str) -> StartedWork | None:
     return next(starts, None) or next(own, None)
 
 
-BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz|_v2)?$")
+BLOCKING_COPIES = late_pattern(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz|_v2)?$")
 """Calls that copy and return when the copy is done, in the words of any vendor: cudaMemcpy, musaMemcpy."""
-WAITS = re.compile(
+WAITS = late_pattern(
     r"^[a-z]\w*Sync(hronize(Stream|Device|Event|Context|Queue)?)?(WithTimeout)?(_\w+)?$"
     r"|^synchronize(Stream|Device|Event)?$"
     rf"|{any_of('waits')}|{BLOCKING_COPIES.pattern}"
@@ -310,6 +311,6 @@ WAITS = re.compile(
 """Calls in which the host waits for the device."""
 
 
-CAPTURE_BEGINS = re.compile(r"[a-z]{2,12}StreamBeginCapture\w*")
-CAPTURE_ENDS = re.compile(r"[a-z]{2,12}StreamEndCapture\w*")
+CAPTURE_BEGINS = late_pattern(r"[a-z]{2,12}StreamBeginCapture\w*")
+CAPTURE_ENDS = late_pattern(r"[a-z]{2,12}StreamEndCapture\w*")
 """Between these a stream only records into a graph: what is launched there does not run."""

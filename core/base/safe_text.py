@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .held import held_by_name
+from .late_pattern import late_pattern
 
 _BLANKS = frozenset("\t\n\r\v\f\x85\u2028\u2029\u00a0")
 _ACTIVE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -26,10 +27,12 @@ _INVISIBLE = (
 of Braille."""
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
 """What a cell begins with that a spreadsheet would calculate."""
-_QUOTED = re.compile('[",\r\n]')
-_MARKUP = re.compile(r"[\\`*\[\]<>|@&~^${}]|(?<![^\W_])_|_(?![^\W_])|(?<![^\W\d_])#|://|www\.", re.IGNORECASE)
+_QUOTED = late_pattern('[",\r\n]')
+_MARKUP = late_pattern(
+    r"[\\`*\[\]<>|@&~^${}]|(?<![^\W_])_|_(?![^\W_])|(?<![^\W\d_])#|://|www\.", re.IGNORECASE
+)
 """Underscores and # within words mean nothing to Markdown."""
-_RULE = re.compile("[-=+ ]+")
+_RULE = late_pattern("[-=+ ]+")
 """A line that makes a heading of the one before, or is drawn as a rule."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from .held import held_by_name
+from .late_pattern import late_pattern
 from .numbers import whole_number
 from .safe_text import safe
 
@@ -25,39 +26,39 @@ MAX_READ_LENGTH = 4096
 DETAILS = 4
 """Levels of detail: 0 is the shortest form, each further one keeps a level more of template arguments."""
 
-_BUNDLE = re.compile(r"(?:bundle|kernel|module|main)\.(?:mlir|json|so|py|o)$")
-_KEY = re.compile(r"[_-](?=[a-z0-9]*[0-9])(?=[a-z0-9]*[a-z])[a-z0-9]{8}$")
+_BUNDLE = late_pattern(r"(?:bundle|kernel|module|main)\.(?:mlir|json|so|py|o)$")
+_KEY = late_pattern(r"[_-](?=[a-z0-9]*[0-9])(?=[a-z0-9]*[a-z])[a-z0-9]{8}$")
 """A mkdtemp-like suffix: eight lower-case letters and digits, both present."""
-_GENERATED = re.compile(r"^(?:sdsc|triton)_\w+$")
+_GENERATED = late_pattern(r"^(?:sdsc|triton)_\w+$")
 """Folders of generated kernels: kind, ops, running number and, where mkdtemp made them, eight more."""
-_NUMBERED = re.compile(r"^(.+_\d+)_[a-z0-9_]{8}$")
-_CUT = re.compile(r"^(.+_\d+)_[a-z0-9_]{0,7}$")
+_NUMBERED = late_pattern(r"^(.+_\d+)_[a-z0-9_]{8}$")
+_CUT = late_pattern(r"^(.+_\d+)_[a-z0-9_]{0,7}$")
 """The same at the end of a name that a profiler cut; what stands after the number is no word."""
-_SPYRE = re.compile(r"^spyre_kernel_v\d+_(.+?)_[A-Za-z0-9]{16}(?:#\S+)?$")
-_STEP = re.compile(r"#\d+$")
-_FRAME = re.compile(r"^(.*[\\/])?([^\\/()]+\.pyx?\(\d+\): .+)$", re.DOTALL)
-_PYTHON = re.compile(r"(?:^|\.)<(?:locals|lambda|module|(?:list|dict|set)comp|genexpr)>")
+_SPYRE = late_pattern(r"^spyre_kernel_v\d+_(.+?)_[A-Za-z0-9]{16}(?:#\S+)?$")
+_STEP = late_pattern(r"#\d+$")
+_FRAME = late_pattern(r"^(.*[\\/])?([^\\/()]+\.pyx?\(\d+\): .+)$", re.DOTALL)
+_PYTHON = late_pattern(r"(?:^|\.)<(?:locals|lambda|module|(?:list|dict|set)comp|genexpr)>")
 """What Python's qualified names have: `outer.<locals>.inner`; no template arguments."""
-_CPP = re.compile(r"::|<|^(?:void|auto|std|_Z)\b")
-_RETURN = re.compile(r"^(?:static |inline |__global__ )*(?:void|auto|bool|int|float|double) (?=[\w:(])")
-_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\{anonymous\}::|<unnamed>::|\(unnamed\)::")
-_IDENTIFIER = re.compile(r"\w")
-_LAMBDA = re.compile(r"^\{lambda|^\$_\d|^operator\b|^\{closure|^'lambda")
-_RUN_STEP = re.compile(r"^(?:iteration_|granite\.iteration\.)|^ProfilerStep#")
-_WORD = re.compile(r"\w+")
-_NUMBERS = re.compile(r"\d+")
-_PATH = re.compile(r"^\.{0,2}/|^spyre_kernel|^\S+\.pyx?\(\d+\): ")
-_HASH = re.compile(r"\b(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{16,}\b")
+_CPP = late_pattern(r"::|<|^(?:void|auto|std|_Z)\b")
+_RETURN = late_pattern(r"^(?:static |inline |__global__ )*(?:void|auto|bool|int|float|double) (?=[\w:(])")
+_ANONYMOUS = late_pattern(r"\(anonymous namespace\)::|\{anonymous\}::|<unnamed>::|\(unnamed\)::")
+_IDENTIFIER = late_pattern(r"\w")
+_LAMBDA = late_pattern(r"^\{lambda|^\$_\d|^operator\b|^\{closure|^'lambda")
+_RUN_STEP = late_pattern(r"^(?:iteration_|granite\.iteration\.)|^ProfilerStep#")
+_WORD = late_pattern(r"\w+")
+_NUMBERS = late_pattern(r"\d+")
+_PATH = late_pattern(r"^\.{0,2}/|^spyre_kernel|^\S+\.pyx?\(\d+\): ")
+_HASH = late_pattern(r"\b(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{16,}\b")
 """Such as the FxGraph cache's keys: sixteen or more lower-case letters and digits, both present."""
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
+_ADDRESS = late_pattern(r"\b0x[0-9a-fA-F]{4,}\b")
 """Where an object of one process lay: `<built-in method dim of Tensor object at 0x7bc2e8857de0>`."""
-_UNIT = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}(?=_)|(?<=_cu_)[0-9a-f]{8}(?=_)")
+_UNIT = late_pattern(r"(?<=_GLOBAL__N__)[0-9a-f]{8}(?=_)|(?<=_cu_)[0-9a-f]{8}(?=_)")
 """Hashes by which nvcc tells the unnamed namespaces of two files apart."""
-_INNER_PATH = re.compile(r"(?<![\w.)>~:/-])(?:/[^\s/()<>,:;'\"]+){2,}")
+_INNER_PATH = late_pattern(r"(?<![\w.)>~:/-])(?:/[^\s/()<>,:;'\"]+){2,}")
 """A path with a folder inside a name; folders differ between two builds, users and hosts."""
-_NO_TELLING = re.compile(r"^(?:std::|at::detail::)?[Aa]rray<\s*char\s*\*")
+_NO_TELLING = late_pattern(r"^(?:std::|at::detail::)?[Aa]rray<\s*char\s*\*")
 """Template arguments that are the same for all elementwise kernels: the array of operands."""
-_KERNEL = re.compile(r"(?<=\w)_kernel(?:_impl|_cuda|_hip)?$")
+_KERNEL = late_pattern(r"(?<=\w)_kernel(?:_impl|_cuda|_hip)?$")
 
 
 @held_by_name

@@ -7,8 +7,9 @@ roles of lanes, waits of the host and words for devices follow from it.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
+
+from .late_pattern import late_pattern
 
 
 class Vendor(NamedTuple):
@@ -119,12 +120,12 @@ def any_of(field: str) -> str:
     return "|".join(value for vendor in VENDORS if (value := getattr(vendor, field)))
 
 
-WHOLE_EXPORT = re.compile(r"^msprof((?:_\d{1,20})+)\.json$")
+WHOLE_EXPORT = late_pattern(r"^msprof((?:_\d{1,20})+)\.json$")
 """Files of CANN's export that hold what others with the same numbers in their names, beside them, hold parts
 of: task_time_0_1_1.json is in msprof_0_1_1.json.
 """
-PART_OF_EXPORT = re.compile(r"^[a-z][a-z_]*?((?:_\d{1,20})+)\.json$")
-FOLDER_OF_DEVICE = re.compile(r"^device_(\d{1,4})$")
+PART_OF_EXPORT = late_pattern(r"^[a-z][a-z_]*?((?:_\d{1,20})+)\.json$")
+FOLDER_OF_DEVICE = late_pattern(r"^device_(\d{1,4})$")
 """Its folders of devices, whose traces lie in `timeline`."""
 
 DEVICE_WORDS = "|".join(word for vendor in VENDORS for word in vendor.devices)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..base.errors import CacheError, UsageError
+from ..base.late_pattern import late_pattern
 from ..base.private import read_private, settings_table, write_private
 from ..base.units import format_bytes
 from .cache import LOCK, IndexLocation, cache_root, discard, in_use, seconds_since, sweep, unread
@@ -141,7 +142,7 @@ MAX = 20
 MAX_REMEMBERED = 1 << 20
 """Bytes of the file that remembers them."""
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_TEXT = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?\s*", re.IGNORECASE)
+_TEXT = late_pattern(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?\s*", re.IGNORECASE)
 
 
 class Evicted(NamedTuple):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base.errors import UsageError
+from ..base.late_pattern import late_pattern
 from ..base.numbers import whole_number
 from ..base.units import format_count
 from .member import SECOND, FileFacts, Member, member_of, ranks_by_axes
@@ -22,9 +23,9 @@ CAPTURE_GAP_NS = 300 * SECOND
 PROCESS_GAP_NS = 60 * SECOND
 """The same for files that name no rank: one process that is profiled twice is easily taken for two."""
 
-JOB = re.compile(r"(?<![a-z])job[-_]?\d{1,7}", re.IGNORECASE)
+JOB = late_pattern(r"(?<![a-z])job[-_]?\d{1,7}", re.IGNORECASE)
 """How FLEX calls its files: prefix-0-job-3.json."""
-NAMED_JOB = re.compile(r"(?<!\d)(\d{1,6})[-_.]job[-_]?\d", re.IGNORECASE)
+NAMED_JOB = late_pattern(r"(?<!\d)(\d{1,6})[-_.]job[-_]?\d", re.IGNORECASE)
 """The rank in such a name."""
 
 

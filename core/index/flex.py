@@ -12,22 +12,23 @@ import numpy as np
 
 from ..base.arrays import U32, distinct
 from ..base.kineto import COLLECTIVE_STEP
+from ..base.late_pattern import late_pattern
 from ..base.numbers import whole_number
 from .store import Index
 
-WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b|^\[\w+,\w*,\d*\]")
+WORK = late_pattern(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b|^\[\w+,\w*,\d*\]")
 """Computing, moving data in and out, and between cards. `Cmpt Prep` is none: kernels are prepared while
 others run, several at a time (TS2 to TS3 of four in a public sample overlap), and wait for their turn.
 """
-PREPARES = re.compile(r"\bCmpt Prep\b")
+PREPARES = late_pattern(r"\bCmpt Prep\b")
 """A kernel is prepared: by the device where the stamps of its slices say so, else by the host."""
-SYNC_GROUP = re.compile(r"\[sync=([^\]]+)\]")
+SYNC_GROUP = late_pattern(r"\[sync=([^\]]+)\]")
 """In names of what takes part in a collective: `SenRdmaSend_1 [sync=AllReduce_all_reduce_4_s3_r0x7_6]`."""
-ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b|\bExecute Graph\b")
+ROUND_TRIP = late_pattern(r"\b(Flex|AIU) Round ?[Tt]rip\b|\bExecute Graph\b")
 """One job from its start to its end: what repeats where jobs do."""
-BYTES = re.compile(r"\[(\d+) ?B\]")
+BYTES = late_pattern(r"\[(\d+) ?B\]")
 """In names of what moves data between cards: `SenRdmaSend_2 [524288B] [sync=…]`."""
-IN_NAMES = {"bytes": BYTES, "peer": re.compile(r"Recv_(\d+)_", re.IGNORECASE)}
+IN_NAMES = {"bytes": BYTES, "peer": late_pattern(r"Recv_(\d+)_", re.IGNORECASE)}
 """Arguments that names hold where a slice has none: `SenRdmaRecv_3_1` receives from rank 3. The number at the
 end counts, as in aiu-trace-analyzer.
 """

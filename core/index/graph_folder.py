@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from ..base.errors import UnreadableError, UsageError
+from ..base.late_pattern import late_pattern
 from ..base.numbers import json_value, whole_number
 from ..base.private import read_regular
 from ..read.urls import is_url, url_in, url_name
@@ -24,8 +25,8 @@ from .options import IndexOptions
 DETAILS = "execution_details.json"
 """A list of what the files hold, in folders that TraceLens has looked at: file, batch_size, mode."""
 MAX_DETAILS = 4 << 20
-BATCH = re.compile(r"(?:^|[_-])bs_?(\d{1,9})(?!\d)")
-RANK = re.compile(r"rank_?(\d{1,6})(?!\d)")
+BATCH = late_pattern(r"(?:^|[_-])bs_?(\d{1,9})(?!\d)")
+RANK = late_pattern(r"rank_?(\d{1,6})(?!\d)")
 
 
 FileState: TypeAlias = tuple[str, int, str]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base.errors import UnreadableError
+from ..base.late_pattern import late_pattern
 from ..base.numbers import whole_number
 from ..base.vendors import FOLDER_OF_DEVICE, WHOLE_EXPORT
 from ..read.source import Source
@@ -22,14 +23,14 @@ SECOND = 1_000_000_000
 AXES = ("DP", "PP", "CP", "TP")
 """Parallel axes from the slowest to the fastest: the order in which launchers number ranks."""
 
-_RANK = re.compile(r"(?<![a-z])(?<!local[-_])rank[-_=]?(\d{1,7})(?:[-_]?of[-_]?(\d{1,7}))?", re.IGNORECASE)
-_WORKER = re.compile(r"(?<![a-z])worker[-_=]?(\d{1,7})", re.IGNORECASE)
-_AXIS = re.compile(r"-(TP|DP|PP|EP|CP)-(\d{1,7})(?![0-9A-Za-z])")
-_WORKER_AXES = re.compile(r"(?<![0-9A-Za-z])dp(\d{1,7})_pp(\d{1,7})_tp(\d{1,7})(?=_(?:\w+_)?rank\d)")
+_RANK = late_pattern(r"(?<![a-z])(?<!local[-_])rank[-_=]?(\d{1,7})(?:[-_]?of[-_]?(\d{1,7}))?", re.IGNORECASE)
+_WORKER = late_pattern(r"(?<![a-z])worker[-_=]?(\d{1,7})", re.IGNORECASE)
+_AXIS = late_pattern(r"-(TP|DP|PP|EP|CP)-(\d{1,7})(?![0-9A-Za-z])")
+_WORKER_AXES = late_pattern(r"(?<![0-9A-Za-z])dp(\d{1,7})_pp(\d{1,7})_tp(\d{1,7})(?=_(?:\w+_)?rank\d)")
 """How vLLM calls its workers: dp0_pp0_tp1_dcp0_ep1_rank1."""
-_EPOCH = re.compile(r"(?<![0-9A-Za-z])(1\d{18}|1\d{15}|1\d{12}|1\d{9}(?:\.\d{1,9})?)(?![0-9A-Za-z])")
-_DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)[-_T]?(\d\d)(\d\d)(\d\d)(?!\d)")
-_HOST = re.compile(r"(?P<host>[A-Za-z0-9][\w.\-]*?)_(?P<pid>\d{1,10})\.$")
+_EPOCH = late_pattern(r"(?<![0-9A-Za-z])(1\d{18}|1\d{15}|1\d{12}|1\d{9}(?:\.\d{1,9})?)(?![0-9A-Za-z])")
+_DATE = late_pattern(r"(?<!\d)(20\d\d)(\d\d)(\d\d)[-_T]?(\d\d)(\d\d)(\d\d)(?!\d)")
+_HOST = late_pattern(r"(?P<host>[A-Za-z0-9][\w.\-]*?)_(?P<pid>\d{1,10})\.$")
 
 
 class FileFacts(NamedTuple):

@@ -33,6 +33,7 @@ import numpy as np
 
 from ..base.arrays import U8, AnyArray, Bools, concatenated_ranges, distinct
 from ..base.kineto import ANNOTATIONS, GROUPS, RANGES, RUNTIME, Categories, vendor_of
+from ..base.late_pattern import late_pattern
 from ..base.vendors import DEVICE_WORDS, WORDS_OF_PREFIXES, any_of
 from .flex import flex_work, is_flex
 from .format import LaneKind, LaneRole, RowKind
@@ -46,13 +47,13 @@ HOST: Categories = RUNTIME | GROUPS["op"] | GROUPS["python"] | PROFILER | ANNOTA
 """Categories of what only the host does, beside what the profiler does."""
 PROFILERS_OWN = frozenset({'"Spans"', '"Traces"'})
 """Pids, as JSON texts, under which Kineto files notes about itself."""
-LABEL = re.compile(rf"^\s*({DEVICE_WORDS})\b[ :#]*(\d+)?", re.IGNORECASE)
-NAME = re.compile(rf"^\s*(?:{XLA_DEVICE})?({DEVICE_WORDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
-SHAPE = re.compile(
+LABEL = late_pattern(rf"^\s*({DEVICE_WORDS})\b[ :#]*(\d+)?", re.IGNORECASE)
+NAME = late_pattern(rf"^\s*(?:{XLA_DEVICE})?({DEVICE_WORDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
+SHAPE = late_pattern(
     any_of("kernels") + r"|\[(MEMCPY|MEMSET)\]|^Mem(cpy|set) ?\(?(HtoD|DtoH|DtoD|PtoP|Device)", re.IGNORECASE
 )
 """What compilers and profilers call device work, whoever wrote the file."""
-FRAME = re.compile(r"\.pyx?\(\d+\): |^<built-in |^nn\.Module: ")
+FRAME = late_pattern(r"\.pyx?\(\d+\): |^<built-in |^nn\.Module: ")
 """What profilers call Python's frames."""
 LOOKED_AT, SHAPED = 256, 0.9
 """The names of so many slices of a lane are looked at, and this share of them must be of a shape."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.late_pattern import late_pattern
 from ..base.safe_text import safe
 from ..base.units import format_count
 from ..read.source import TIME_DIGITS, Source, TsUnit
@@ -23,8 +24,8 @@ SLACK_NS = 10 * YEAR_NS
 TICK_NS = 10 ** TIME_DIGITS["100ns"]
 TICKS_SINCE = {"1601": 11_644_473_600 * 10**9, "year 1": 62_135_596_800 * 10**9}
 """What ticks of 100 ns count from, and how long (ns) before 1970 that was."""
-UNIT_KEY = re.compile(r"^(time|ts|timestamp|tick)s?[_ -]?(units?|resolution)$", re.IGNORECASE)
-FREQUENCY_KEY = re.compile(
+UNIT_KEY = late_pattern(r"^(time|ts|timestamp|tick)s?[_ -]?(units?|resolution)$", re.IGNORECASE)
+FREQUENCY_KEY = late_pattern(
     r"^ticks?[_ -]?per[_ -]?sec(ond)?$|^(qpc|tick|timestamp)[_ -]?frequency$", re.IGNORECASE
 )
 UNITS: Mapping[TsUnit, tuple[str, ...]] = {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 import sys
 import zlib
@@ -18,6 +17,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
+from ..base.late_pattern import late_pattern
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..native.library import native_library
 from .inflate import (
@@ -62,8 +62,8 @@ _MAGIC = (
     (b"BZh", "bzip2"),
 )
 _NAMED = {".gz": "gzip", ".zip": "zip", ".zst": "zstd", ".xz": "xz", ".bz2": "bzip2"}
-_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-_TEXT_BEGINS = re.compile(rb"[\s\x00\xef\xbb\xbf\xfe\xff]{0,64}[\[{]")
+_NO_TEXT = late_pattern(rb"[\x00-\x08\x0e-\x1f]")
+_TEXT_BEGINS = late_pattern(rb"[\s\x00\xef\xbb\xbf\xfe\xff]{0,64}[\[{]")
 ROCPD = (
     "is a database of ROCm's profiler (rocpd): `rocpd convert -i FILE --output-format pftrace` converts it"
 )
@@ -75,49 +75,49 @@ XPLANE = (
 RECORD = "open the profiler's trace instead (export_chrome_trace, tensorboard_trace_handler)"
 _FOREIGN = (
     (
-        re.compile(rb"version https://git-lfs"),
+        late_pattern(rb"version https://git-lfs"),
         "is a Git LFS pointer: fetch the file itself with `git lfs pull`",
     ),
     (
-        re.compile(rb'(?i)\s{0,256}+<(?:!doctype\s+html|html)(?s:.){0,512}?i18n-values="dir:textdirection'),
+        late_pattern(rb'(?i)\s{0,256}+<(?:!doctype\s+html|html)(?s:.){0,512}?i18n-values="dir:textdirection'),
         "is a page that trace2html made: `html2trace`, beside it in catapult, turns it into JSON again",
     ),
     (
-        re.compile(
+        late_pattern(
             rb'\s{0,64}+\{\s{0,64}+"schema"\s{0,64}+:\s{0,64}+"[\d.]{3,16}(?:-chakra|"(?s:.){0,512}?"nodes")'
         ),
         f"is an execution trace (Chakra): {RECORD}",
     ),
     (
-        re.compile(rb'\s{0,64}+\{\s{0,64}+"rocprofiler-sdk-tool"'),
+        late_pattern(rb'\s{0,64}+\{\s{0,64}+"rocprofiler-sdk-tool"'),
         "is rocprofv3's own JSON: record with `--output-format pftrace`, or convert its database with rocpd",
     ),
     (
-        re.compile(
+        late_pattern(
             rb'\s{0,64}+\{(?s:.){0,1024}?"\$schema"\s{0,64}+:\s{0,64}+"https?://www\.speedscope\.app/'
         ),
         "is a profile of speedscope: open it there (speedscope.app), or record a trace",
     ),
-    (re.compile(rb"(?s).{257}ustar"), "is a tar archive that is damaged: copy the file again"),
-    (re.compile(rb"(?i)\s{0,256}+<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
-    (re.compile(rb"\s{0,256}+<\?xml"), "is an XML file, not a trace"),
-    (re.compile(rb"\x7fELF|\x89PNG|%PDF|Rar!"), "is no trace in JSON"),
+    (late_pattern(rb"(?s).{257}ustar"), "is a tar archive that is damaged: copy the file again"),
+    (late_pattern(rb"(?i)\s{0,256}+<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
+    (late_pattern(rb"\s{0,256}+<\?xml"), "is an XML file, not a trace"),
+    (late_pattern(rb"\x7fELF|\x89PNG|%PDF|Rar!"), "is no trace in JSON"),
 )
 _FOREIGN_BINARY = (
     (
-        re.compile(rb"\x80[\x02-\x05]"),
+        late_pattern(rb"\x80[\x02-\x05]"),
         "is a Python pickle, but no snapshot of PyTorch's memory (torch.cuda.memory._dump_snapshot): of "
         "pickles only these are read",
     ),
-    (re.compile(rb"SQLite format 3\0(?s:.)*?rocpd_"), ROCPD),
-    (re.compile(rb"SQLite format 3\0(?s:.)*?(?:CUPTI_ACTIVITY|StringIds)"), f"is an export of {NSIGHT}"),
+    (late_pattern(rb"SQLite format 3\0(?s:.)*?rocpd_"), ROCPD),
+    (late_pattern(rb"SQLite format 3\0(?s:.)*?(?:CUPTI_ACTIVITY|StringIds)"), f"is an export of {NSIGHT}"),
     (
-        re.compile(rb"SQLite format 3\0"),
+        late_pattern(rb"SQLite format 3\0"),
         "is a database (SQLite), as Nsight Systems and ROCm's rocpd write: nsys2json converts the one, "
         "`rocpd convert` the other",
     ),
     (
-        re.compile(
+        late_pattern(
             rb"\n[\x80-\xff]{0,9}[\0-\x7f](?:\x08[\x80-\xff]{0,9}[\0-\x7f])?\x12[\x05-\x7f]/(?:host|device)[:/]"
         ),
         XPLANE,
@@ -126,8 +126,8 @@ _FOREIGN_BINARY = (
 PERFETTO, SNAPSHOT = "perfetto", "snapshot"
 OWN_FORMS = (PERFETTO, SNAPSHOT)
 """Encodings of what becomes JSON here: packets of Perfetto, a snapshot of PyTorch's memory."""
-_SNAPSHOT = re.compile(rb"\x80[\x02-\x05](?s:.)*?(?:segments|device_traces)")
-_PERFETTO = re.compile(
+_SNAPSHOT = late_pattern(rb"\x80[\x02-\x05](?s:.)*?(?:segments|device_traces)")
+_PERFETTO = late_pattern(
     rb"\n[\x80-\xff]{0,4}[\0-\x7f](?:[\n\x18\x2a\x32\x40\x50\x5a\x68]|[\xe2\xfa\x9a][\x03\x04])"
 )
 """A packet of Perfetto: its length, then a field that packets begin with (clocks, time, track …)."""
@@ -141,8 +141,8 @@ _FOREIGN_SUFFIXES = {
 """What binary files of these names are, whose first bytes say nothing sure."""
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _BARE_UTF16 = (
-    (re.compile(rb"(?:[ \t\r\n]\x00)*[\[{]\x00"), "utf-16-le"),
-    (re.compile(rb"(?:\x00[ \t\r\n])*\x00[\[{]"), "utf-16-be"),
+    (late_pattern(rb"(?:[ \t\r\n]\x00)*[\[{]\x00"), "utf-16-le"),
+    (late_pattern(rb"(?:\x00[ \t\r\n])*\x00[\[{]"), "utf-16-be"),
 )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from urllib.parse import urlsplit, urlunsplit
 
+from ..base.late_pattern import late_pattern
+
 WEB = ("http", "https")
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,40})://.")
+_URL = late_pattern(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,40})://.")
 
 
 def is_url(path: object) -> bool:

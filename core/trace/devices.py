@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.cached_per_object import cached_per_object
+from ..base.late_pattern import late_pattern
 from ..base.numbers import whole_number
 from ..base.vendors import DEVICE_WORDS, VENDORS, vendor_of_device
 from ..index.flex import is_flex
@@ -22,8 +23,8 @@ from ..index.store import Index
 from ..query.views import Process, plain
 from .lanes import TraceLanes
 
-XLA = re.compile(r"^\s*/device:(\w+):")
-PATH = re.compile(rf"/(?:device:)?({DEVICE_WORDS}):(\d+)/", re.IGNORECASE)
+XLA = late_pattern(r"^\s*/device:(\w+):")
+PATH = late_pattern(rf"/(?:device:)?({DEVICE_WORDS}):(\d+)/", re.IGNORECASE)
 """A device in a path, as TensorFlow calls its streams: "/device:GPU:0/stream:all Compute"."""
 ALLOCATION_NAMES = ("Memset (Device)", "Memory (Allocation)")
 """What AIU profilers call an allocation of the device's memory."""

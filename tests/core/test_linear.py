@@ -20,6 +20,7 @@ from tests.forms import events, kineto_classic
 from tests.linear import SlowError, assert_linear
 from tests.reading import read_text
 from tracelane.core import read
+from tracelane.core.base.late_pattern import LatePattern
 from tracelane.core.base.short_names import comparable_name, short_name
 from tracelane.core.tables.compile import compile_phases
 from tracelane.core.tables.device import memory
@@ -135,7 +136,9 @@ DAMAGED = re.sub(
 
 def patterns_in(value: object) -> Iterator[Pattern]:
     """Yield the patterns that a variable of a module holds."""
-    if isinstance(value, re.Pattern):
+    if isinstance(value, LatePattern):
+        yield re.compile(value.pattern, value.flags)
+    elif isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, (tuple, list)):
         for item in value:

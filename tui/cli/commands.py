@@ -4,7 +4,6 @@ function `run_NAME`, whose module is loaded when it runs: help and completion ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from tracelane.core.base.late_pattern import late_pattern
 from tracelane.core.sql import TIMEOUT_S
 
 from .completing import complete_limits
@@ -39,7 +39,7 @@ DEMO_FOLDER = "tracelane-demo"
 CAPTURE_FOLDER = "tracelane-capture"
 MS = 500
 """How long `capture` records unless it is told."""
-COMMENT = re.compile(r"--(\s|[^\n]*\n)")
+COMMENT = late_pattern(r"--(\s|[^\n]*\n)")
 
 
 class SqlCommand(click.Command):

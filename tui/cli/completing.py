@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracelane.core.base.late_pattern import late_pattern
+
 if TYPE_CHECKING:  # loaded when a shell asks
     from collections.abc import Callable, Sequence
 
     from tracelane.core.trace import Trace
 
-_SPECIAL = re.compile(r"[^\w:/@-]", re.ASCII)
+_SPECIAL = late_pattern(r"[^\w:/@-]", re.ASCII)
 """What shells or regular expressions read as something else; a dot matches it and needs no quoting."""
 TERMS = ("name=", "cat:", "lane:", "dur>", "dur<", "self>", "self<", "arg.")
 """What terms of a filter begin with, beside words."""

@@ -20,7 +20,7 @@ import click
 from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
 from tracelane.core.base.output import keep_standard_streams, print_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.threads import collect_rarely, is_working
+from tracelane.core.base.threads import is_working
 
 from .commands import COMMANDS, MAKING, READING, command_named
 from .help import by_question, first_sentence, help_text, with_help
@@ -151,7 +151,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_program = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     keep_standard_streams()
-    collect_rarely()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing needs the threads that numpy would start
     atexit.register(gc.freeze)  # to look for garbage in what ends with the process takes 30 ms
     for stream in (sys.stdout, sys.stderr):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from tracelane.core.base.errors import CacheError, UsageError
+from tracelane.core.base.late_pattern import late_pattern
 from tracelane.core.base.numbers import whole_number
 from tracelane.core.base.output import printed_to
 from tracelane.core.export.forms import FORMS
@@ -92,7 +92,7 @@ class Duration(BoundedNumber):
     """A time within bounds, in ns of a unit: a number counts in that unit, 100us, 2ms or 1.5s say theirs."""
 
     name = "time"
-    _WITH_UNIT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([a-zµ]+)\s*")
+    _WITH_UNIT = late_pattern(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([a-zµ]+)\s*")
 
     def __init__(self, unit_ns: int, least: float | None = None, most: float | None = None) -> None:
         """Bounds and results count in the unit."""

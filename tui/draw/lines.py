@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from tracelane.core.base.late_pattern import late_pattern
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_moment
 from tracelane.core.tables.compare.run_pair import PairedSteps
@@ -39,7 +39,7 @@ from .segments import (
     slice_segments,
 )
 
-_RANGE = re.compile(r" \S+\.\.\S+")
+_RANGE = late_pattern(r" \S+\.\.\S+")
 
 
 def line_segments(
