@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -33,7 +32,6 @@ _FILE = late_pattern(rf"@\s*([+-]?(?:{_NUMBER})(?:[eE][+-]?\d+)?)")
 _CLOCK = late_pattern(r"(?:(\d{4}-\d\d-\d\d)[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 _MARK = late_pattern(r"mark:(\S.*)")
 _STEP = late_pattern(r"step:(?:(nth:)(-?\d+)|(\S.*?))")
-_EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _LIMIT = 1 << 80  # farther than any clock goes; keeps an absurd exponent from becoming a huge integer
 _DAY_NS = 86_400 * 10**9
 
@@ -94,8 +92,10 @@ def parse_range(text: str, frame: TimeFrame) -> tuple[int, int]:
 
 
 def _to_ns(number: str, unit: int) -> int:
+    from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
+
     try:
-        value = _EXACT.multiply(Decimal(number), Decimal(unit))
+        value = Context(prec=60, rounding=ROUND_HALF_EVEN).multiply(Decimal(number), Decimal(unit))
         if abs(value) > _LIMIT:
             raise UsageError(f"{number} is too far away")
         return int(value.to_integral_value(ROUND_HALF_EVEN))

@@ -33,7 +33,6 @@ from .actions.view import limits
 from .draw.layout import Layout
 from .draw.line import Line, LineKind
 from .draw.ranks import RANK_PARTS
-from .draw.things import thing_by_id
 from .session import GapId, InstantId, LaneKey, RowKey, Selectable, Session, Viewport
 
 if TYPE_CHECKING:
@@ -150,11 +149,13 @@ def _is_a(value: object, kind: Any) -> bool:
         return any(_is_a(value, one) for one in inside)
     if type(value) is not (origin or kind):
         return False
+    if kind is Clocks:
+        return True
     if isinstance(value, frozenset) or (isinstance(value, tuple) and inside[1:] == (Ellipsis,)):
         return all(_is_a(entry, inside[0]) for entry in value)
     if isinstance(value, tuple):
         return len(value) == len(inside) and all(map(_is_a, value, inside))
-    known = get_type_hints(kind) if is_dataclass(value) and kind is not Clocks else {}
+    known = get_type_hints(kind) if is_dataclass(value) else {}
     return all(_is_a(getattr(value, name), one) for name, one in known.items())
 
 
@@ -371,6 +372,8 @@ def _files(trace: Trace) -> dict[str, int]:
 
 def _named(trace: Trace, selection: Selectable) -> tuple[str, int] | None:
     """Return name and start, in lane time, of what is selected; None where the trace has nothing such."""
+    from .draw.things import thing_by_id
+
     thing = thing_by_id(trace, NO_CLOCKS, selection)
     return None if thing is None else (trace.name(thing.row, thing.index), thing.start)
 

@@ -21,7 +21,6 @@ from typing import TextIO, cast
 from .errors import Cancelled
 from .progress import CancelledCallback, never
 from .safe_text import safe, safe_lines
-from .whole_file import publish, unfinished
 
 MAX_CELLS = 10_000
 """No terminal has more columns or lines."""
@@ -163,6 +162,8 @@ def write_new_file(path: Path, pieces: Iterable[str], cancelled: CancelledCallba
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[TextIO]:
+    from .whole_file import publish, unfinished
+
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     with unfinished(path) as building:

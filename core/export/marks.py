@@ -8,9 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.errors import TracelaneError
 from ..base.numbers import json_value
@@ -36,8 +35,7 @@ MAX = 10_000
 """The most marks that are read from one file: tracelane writes no file with more."""
 
 
-@dataclass(frozen=True, order=True)
-class Mark:
+class Mark(NamedTuple):
     """A moment (start = end) or a range, in ns as the first file counts; the text may be empty."""
 
     start: int

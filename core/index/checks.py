@@ -20,9 +20,9 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.units import TIME_LIMIT
-from .column_files import CRC_BYTES
 from .format import (
     BLOCK,
+    CRC_BYTES,
     EQUALLY_LONG,
     FLOW_COUNTS,
     NO_SUMS,

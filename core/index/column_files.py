@@ -14,10 +14,8 @@ from ..base.arrays import AnyArray
 from ..base.errors import CacheError
 from ..base.private import open_private
 from ..read.inflate import deflate_library
-from .format import COLUMNS
+from .format import COLUMNS, CRC_BYTES
 
-CRC_BYTES = 1 << 20
-"""Bytes of a column under one CRC."""
 _GATHER = 1 << 16
 """Smaller pieces that are appended are collected up to this many bytes before they are written."""
 

@@ -31,6 +31,8 @@ NO_SUMS = 0xFFFF_FFFF_FFFF_FFFF
 slices.
 """
 
+CRC_BYTES = 1 << 20
+"""Bytes of a column under one CRC."""
 BLOCK = 64
 """Slices per block of the category sums and of the first pyramid level."""
 FANOUT = 16

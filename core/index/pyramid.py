@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.arrays import F64, I64, U32, AnyArray, concatenated_ranges, pieces
-from .column_files import ColumnFiles
 from .format import BLOCK, FANOUT, LONG, NO_SUMS, RowKind
+
+if TYPE_CHECKING:
+    from .column_files import ColumnFiles
 
 SUMS_ALWAYS = 4096
 """A row may have this many category sums, or two per slice; rows with a great many categories store none."""

@@ -24,8 +24,7 @@ from ..base.threads import LOOK_S, BackgroundThread
 from ..read.inflate import deflate_library
 from .checks import check_manifest, check_tables
 from .column_checks import check_values
-from .column_files import CRC_BYTES
-from .format import COLUMNS, LONG, NONE, TABLES, RowKind
+from .format import COLUMNS, CRC_BYTES, LONG, NONE, TABLES, RowKind
 from .version import MANIFEST
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from ..base.progress import CancelledCallback, never
 from ..index.flex import flex_work, is_flex
 from ..index.format import RowKind
 from ..index.producers import has_memory_records, named_events
-from ..query.args import Arguments
 from ..query.lookup import processes_of
 from ..query.views import Process
 from ..trace import Trace
@@ -28,6 +27,7 @@ from .more_sources import Counter, CounterIndex, TraceWithMore
 
 if TYPE_CHECKING:
     from ..index.store import Index
+    from ..query.args import Arguments
     from ..tables.frame.scope import Scope
     from ..tables.frame.table import Table
     from ..tables.host.allocations import Allocator
@@ -81,6 +81,8 @@ class WithCounters(TraceWithMore):
         """Return the arguments of an event; of a computed sample those of the record that it comes from."""
         if source != self.counter_source:
             return self.own.event_arguments(source, ordinal)
+        from ..query.args import Arguments
+
         event = self.computed.event_of(ordinal)
         return Arguments({}) if event is None else self.own.event_arguments(*event)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from ..base.arrays import I64, AnyArray
 from ..index.store import Index
 from .busy import instant_cells
 from .cells import Span, ragged
-from .rowview import RowView
+
+if TYPE_CHECKING:
+    from .rowview import RowView
 
 
 class SpanFacts(NamedTuple):

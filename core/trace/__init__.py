@@ -20,8 +20,6 @@ from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..index.ts_unit import time_notes
 from ..query.own_clock import OwnClock, own_clock, span_of_clocks
-from ..query.steps import SourceStep as LaneStep
-from ..query.steps import steps_of
 from ..query.views import Lane, Link, Process, Row, SourceInfo, Step
 from .slices import TraceSlices
 
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from ..index.changes import State
     from ..index.opening import Opened, OpenedFiles
     from ..index.store import Verification
+    from ..query.steps import SourceStep as LaneStep
     from .alignment import Alignment
 
 NEWEST = Choice()
@@ -191,6 +190,8 @@ class Trace(TraceSlices):
 
     @cached_property
     def _lane_steps(self) -> list[Sequence[LaneStep]]:
+        from ..query.steps import steps_of
+
         return [steps_of(index, source) for source, index in enumerate(self.indexes)]
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from ..base.kineto import DEVICE
 from ..index.format import RowKind
-from ..query.flows import flows_of_ranges
 from ..query.lookup import category_of_slice, positions_within
 from ..query.views import SliceId
 from . import Row, Trace
@@ -74,6 +73,8 @@ def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arr
     """Return the flows that begin or end in rows' slices of a window: `windows` holds (row, first ns, end ns)
     in lane time. Of more than MAX an even sample is drawn.
     """
+    from ..query.flows import flows_of_ranges
+
     by_source: dict[int, list[tuple[int, int]]] = {}
     for row, start, end in windows:
         index = trace.indexes[row.source]

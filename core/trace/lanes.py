@@ -34,10 +34,10 @@ from ..query.lanes import (
 )
 from ..query.lookup import category_of_slice
 from ..query.own_clock import end_of_lanes
-from ..query.rowview import RowView
 from ..query.views import Lane, Process, Row, SliceId, SourceInfo
 
 if TYPE_CHECKING:
+    from ..query.rowview import RowView
     from .owners import Owners
 
 MINIMAP_LANES = 512

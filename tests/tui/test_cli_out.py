@@ -21,7 +21,7 @@ from tracelane.core.base.output import _pager
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.help import OTHERS, by_question, examples_of
 from tracelane.tui.cli.main import command_names, main
-from tracelane.tui.cli.printing import has_colours
+from tracelane.tui.cli.streams import has_colours
 
 LONG = "a_kernel_whose_name_is_long_" * 3
 

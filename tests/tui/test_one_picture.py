@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -208,7 +207,7 @@ def test_what_is_not_ours_is_counted_anew(
     elif damage == "other code":
         monkeypatch.setattr("tracelane.core.tables.frame.cached.code_hash", lambda: "other")
     assert stored_facts(trace, trace.clocks) is None
-    moved = replace(trace.clocks, offsets={(0, ""): 1, **trace.clocks.offsets})
+    moved = trace.clocks.shifted((0, ""), 1)
     assert stored_facts(trace, moved) is None
     with pytest.raises(Cancelled):
         counted(Scope(trace, clocks=trace.clocks, cancelled=lambda: True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..draw.things import Thing, thing_by_id
 from ..session import Session
 
 if TYPE_CHECKING:
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from tracelane.core.trace import Trace
 
     from ..draw.layout import Layout
+    from ..draw.things import Thing
 
 
 class Scene(NamedTuple):
@@ -31,6 +31,8 @@ class Scene(NamedTuple):
     @property
     def selected(self) -> Thing | None:
         """What is selected, None where nothing is, or the trace does not have it."""
+        from ..draw.things import thing_by_id
+
         identity = self.session.selection
         return None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
 

@@ -19,7 +19,7 @@ from tracelane.core.index.inputs import check_there
 
 from .commands import MS, command_named
 from .main import EXIT_FAILED
-from .printing import can_draw, take_keyboard
+from .streams import can_draw, take_keyboard
 from .trace_options import TraceOptions
 
 TICK_S = 0.1

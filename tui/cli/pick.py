@@ -13,7 +13,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
 from .commands import command_named
-from .printing import can_draw
+from .streams import can_draw
 
 if TYPE_CHECKING:
     from ..screens.lists import ListedTrace

@@ -1,4 +1,4 @@
-"""What stdin and stdout are, and what a command prints there: its tables in each form that there is."""
+"""What a command prints: its tables in each form that there is."""
 
 from __future__ import annotations
 
@@ -14,34 +14,16 @@ from tracelane.core.base.output import print_paged, print_pieces, print_text, te
 from tracelane.core.export.forms import Listing, Writer, emit
 
 from .options import remembered
+from .streams import has_colours
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
     from tracelane.core.tables.frame.table import Table
     from tracelane.tui.text.table import TableStyle
 
-KEYBOARD = "/dev/tty"
 DEFAULT_WIDTH = 160
 """Columns of a table where nothing says how wide the terminal is."""
 UNCUT = 1 << 30
-
-
-def can_draw() -> bool:
-    """Tell whether stdout is a terminal that moves its cursor."""
-    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
-
-
-def take_keyboard() -> bool:
-    """Make sure that descriptor 0 is the keyboard, reopening it if need be; False where there is none."""
-    if os.isatty(0):
-        return True
-    try:
-        keyboard = os.open(KEYBOARD, os.O_RDWR)
-    except OSError:
-        return False
-    os.dup2(keyboard, 0)
-    os.close(keyboard)
-    return True
 
 
 def terminal_width() -> int:
@@ -65,19 +47,6 @@ def table_style() -> TableStyle:
 
     room = UNCUT if remembered("columns") == "all" else terminal_width()
     return TableStyle(room, has_colours(sys.stdout.isatty()), _has_width())
-
-
-def has_colours(is_terminal: bool) -> bool:
-    """Tell whether text has colours: where a terminal is no dumb one, unless --color or the environment says
-    so or not. NO_COLOR comes first (no-color.org), then FORCE_COLOR and CLICOLOR_FORCE, then CLICOLOR=0.
-    """
-    if (chosen := remembered("colour") or "auto") != "auto":
-        return bool(chosen == "always")
-    if os.environ.get("NO_COLOR"):
-        return False
-    if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
-        return True
-    return is_terminal and os.environ.get("TERM") != "dumb" and os.environ.get("CLICOLOR") != "0"
 
 
 @dataclass(frozen=True, eq=False)

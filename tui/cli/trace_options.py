@@ -14,7 +14,6 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.index.captures import ALL, Choice, ResolvedFiles, left_out_text
 from tracelane.core.index.changes import Following
 from tracelane.core.index.options import BUFFERS, IndexOptions
-from tracelane.core.tables.selection import Selection, selected_scope, steps_there
 from tracelane.tui.text.progress import ProgressBar
 
 from .options import STDIN, Options, is_store_path, split_side
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.tables.frame.scope import Scope
     from tracelane.core.tables.frame.table import Tables
+    from tracelane.core.tables.selection import Selection
     from tracelane.core.trace import Trace
     from tracelane.tui.times import TimeFrame
 
@@ -60,6 +60,8 @@ class TraceOptions(Options):
     @property
     def selection(self) -> Selection:
         """The part of a trace that is meant, but for its range."""
+        from tracelane.core.tables.selection import Selection
+
         return Selection(
             step=self.step,
             lanes=self.lanes,
@@ -173,6 +175,8 @@ class TraceOptions(Options):
 
     def scope(self) -> Scope:
         """Open the traces and return the part of them that is meant; UsageError where it means nothing."""
+        from tracelane.core.tables.selection import selected_scope
+
         trace = self.open()
         if self.step is not None and (self.begin is not None or self.end is not None or self.skip_first):
             raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
@@ -187,6 +191,7 @@ class TraceOptions(Options):
 
     def window(self, trace: Trace) -> tuple[int, int] | None:
         """Return [start, end) in trace time of --from and --to, None when neither is given."""
+        from tracelane.core.tables.selection import steps_there
         from tracelane.tui.times import time_frame
 
         if self.step_name is not None:
@@ -198,6 +203,8 @@ class TraceOptions(Options):
 
     def _window_after(self, trace: Trace, skipped: int, end: int) -> tuple[int, int]:
         """Return [start of the step after the first ones, end) in trace time."""
+        from tracelane.core.tables.selection import steps_there
+
         steps = steps_there(trace, "--skip-first", self.step_name)
         if skipped >= len(steps):
             raise UsageError(f"--skip-first: there are only {len(steps):,} steps, {steps.choice}")

@@ -12,7 +12,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text, terminal_size
 
 from .options import STDIN, is_store_path
-from .printing import can_draw, has_colours, take_keyboard
+from .streams import can_draw, has_colours, take_keyboard
 from .trace_options import TraceOptions
 from .view_request import ViewOptions, ViewRequest, offered_log, session_of_options, with_logs
 from .viewer import first_start_notes, open_request, show_last_picture, view_until_quit, viewer_host

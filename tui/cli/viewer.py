@@ -21,7 +21,7 @@ from tracelane.core.export.marks import index_of_one
 from ..session_log import SessionLog, default_log
 from ..terminal.taken_screen import Host, LastPicture, TakenScreen, last_picture
 from .options import STDIN, is_store_path
-from .printing import can_draw, take_keyboard
+from .streams import can_draw, take_keyboard
 from .view_request import LeftView
 
 if TYPE_CHECKING:

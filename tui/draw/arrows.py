@@ -22,7 +22,6 @@ from .line import Half, Line, LineKind
 from .line_context import LineContext
 from .lines import line_segments
 from .rows import RowReader
-from .things import thing_by_id
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
 GLYPHS: Final = " │││─┘┐┤─└┌├─┴┬┼"
@@ -95,6 +94,8 @@ def _end(
     height: int,
     identity: SliceId,
 ) -> End | None:
+    from .things import thing_by_id
+
     thing = thing_by_id(trace, session.clocks, identity)
     if thing is None:
         return None

@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tracelane.core.base.arrays import AnyArray
 from tracelane.core.base.cached_per_object import cached_per_object
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.query.views import names_rank
 from tracelane.core.trace import Lane, LaneRole, Process, RowKind, Trace
@@ -22,6 +21,9 @@ from tracelane.core.trace.lane_order import devices_first, drawn_device_lanes, l
 from ..session import FOLD_ROWS, Session
 from .line import Line, LineKind
 from .ranks import by_rank, rank_heads
+
+if TYPE_CHECKING:
+    from tracelane.core.base.pattern import Pattern
 
 PRESETS = MappingProxyType(
     {
@@ -82,6 +84,8 @@ def only_lanes(trace: Trace, only: str) -> frozenset[int]:
 
 def pattern_of(only: str) -> Pattern:
     """Return the pattern; what is no regular expression is looked for as it stands."""
+    from tracelane.core.base.pattern import Pattern
+
     pattern = Pattern(only, ignore_case=True)
     try:
         pattern.check(only)

@@ -25,7 +25,6 @@ from .lane_choice import spanning_frame
 from .line import Half, Line, LineKind
 from .line_context import LineContext, gutter
 from .overlays import OVERLAYS, DrawnLine
-from .rank_map import map_gutter_title, map_segments
 from .ranks import RANK_PARTS, SLOWEST, is_rank
 from .rows import DIMMED, GAP, RowReader, Selected
 from .runs import BusyRow, DrawnRow, InstantRow, Run, SampleRow, SliceRow, lower_half, upper_half
@@ -223,6 +222,8 @@ def _ranks(
     """Return a line of the map of ranks: as long as it is not known when they wait, how busy their devices
     are, as an outline; how far the files are where none is there.
     """
+    from .rank_map import map_gutter_title, map_segments
+
     palette, glyphs, notes = look.palette, look.glyphs, look.ranks
     mark = glyphs.selected if is_focused else glyphs.folded
     title, is_slowest = map_gutter_title(line, notes, mark, look.titles - 1, glyphs)

@@ -19,7 +19,6 @@ from tracelane.core.index.format import SliceFlag
 from tracelane.core.query.busy import SeriesRange
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span
 from tracelane.core.query.drawn import SpanFacts
-from tracelane.core.query.rowview import HitMarks, RowSpan, RowView, RowViews
 from tracelane.core.trace import Lane, LaneRole, Row, RowKind, Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
 
@@ -47,10 +46,10 @@ from .runs import (
 )
 from .segments import COUNT_FROM, compact_count, levels_of, share_label
 from .states import DrawnStates, line_runs, outlined, state_row, with_gaps, with_waits
-from .things import thing_by_id
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
+    from tracelane.core.query.rowview import HitMarks, RowSpan, RowView, RowViews
     from tracelane.core.tables.device.states import DeviceState
 
 KEPT_ROWS = 1500
@@ -142,6 +141,8 @@ class RowReader:
 
     def look_for(self, search: Hits | None, left: Hits | None) -> None:
         """Mark what a search found, and draw only what a filter left; the rows drawn so far stay kept."""
+        from tracelane.core.query.rowview import HitMarks, RowViews
+
         marked, filtered = self._sought
         if (self._marked and self._marked.hits) is not search:
             self._marked = None if search is None else RowViews(search)
@@ -491,6 +492,8 @@ class RowReader:
         return self._selected[1]
 
     def _find(self, selection: Selectable) -> Selected | None:
+        from .things import thing_by_id
+
         clocks = self.trace.clocks
         thing = thing_by_id(self.trace, clocks, selection)
         if thing is None:

@@ -20,7 +20,7 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
 
 from ..textual_inside import AltKey, Dispatch, OpenApp, forget_drawing, guard_messages
-from .taken_screen import Host
+from .taken_screen import unguarded_host
 
 FAILED_STYLE = Style(reverse=True)
 LOOK_EVERY_S = 0.1
@@ -34,7 +34,7 @@ class BoundedApp(OpenApp):
     def __init__(self) -> None:
         """Log upon an error to the default file, unless another host is set before the App runs."""
         super().__init__()
-        self.host = Host()
+        self.host = unguarded_host()
         self.trouble: Exception | None = None
         """What ended the App, where there was nothing to go on with."""
         self._reporting = False

@@ -28,7 +28,7 @@ from ..textual_inside import OpenDriver
 from ..widget_message import WidgetMessage
 from .boundary import BoundedApp
 from .screen_diff import ScreenDiff
-from .taken_screen import Host
+from .taken_screen import unguarded_host
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -83,7 +83,7 @@ class TerminalDriver(OpenDriver):
         self._unasked = 0  # characters written since the last question
         self._writes = 0
         self._suspended = False
-        host = app.host if isinstance(app, BoundedApp) else Host()
+        host = app.host if isinstance(app, BoundedApp) else unguarded_host()
         self._guard, self._first_screen = host.guard, host.screen
         self._output = Output(sys.__stderr__ or sys.stderr, partial(self._end, signal.SIGHUP))
         self.write_to(self._output)

@@ -13,7 +13,6 @@ import termios
 import tty
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,12 +44,12 @@ MAX_LENGTH = 1 << 20
 """Characters of a picture that is kept: three of 200x50 had 30,000 to 148,000."""
 
 
-@dataclass
 class TakenScreen:
     """The terminal's other screen with the first picture on it, until the viewer's driver takes it over."""
 
-    guard: TerminalGuard | None = None
-    picture: str = ""  # empty: it is not taken
+    def __init__(self, guard: TerminalGuard | None = None) -> None:
+        self.guard = guard
+        self.picture = ""  # empty: it is not taken
 
     def show(self, picture: str) -> None:
         """Take the screen and draw on it; the guard gives it back should this process be killed. Without a
@@ -130,12 +129,16 @@ def last_picture(
     return LastPicture(folder / DERIVED / NAME, digest.hexdigest())
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """Where the viewer logs, who gives the terminal back should the viewer not be able to, and the screen
     that is taken before the viewer draws.
     """
 
-    log: SessionLog = field(default_factory=lambda: SessionLog(default=default_log()))
-    guard: TerminalGuard | None = None
-    screen: TakenScreen = field(default_factory=TakenScreen)
+    log: SessionLog
+    guard: TerminalGuard | None
+    screen: TakenScreen
+
+
+def unguarded_host() -> Host:
+    """Return a host that logs errors alone, and guards nothing."""
+    return Host(SessionLog(default=default_log()), None, TakenScreen())
