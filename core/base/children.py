@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import Cancelled, TracelaneError, UnreadableError
@@ -87,6 +86,8 @@ class Children:
         """Start `count` processes and greet each, if so wished; with `behind` they let all others come first.
         They inherit `descriptors`. Raises ChildrenError if none can be started.
         """
+        from queue import SimpleQueue
+
         self._messages: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
         self._processes: list[Process] = []
         try:
@@ -121,6 +122,8 @@ class Children:
 
     def receive(self, wait: float = MESSAGE_SECONDS) -> tuple[int, Message] | None:
         """Return (number of the process, its message), None if none comes; ChildrenError if one has ended."""
+        from queue import Empty
+
         try:
             number, message = self._messages.get(wait > 0, wait or None)
         except Empty:
@@ -225,6 +228,8 @@ def lines(ended: Callable[[], None] = _end) -> Iterator[dict[str, Any]]:
     """Yield the objects of standard input; when it ends, end the process, whatever it is doing, or call
     `ended` (in a thread of its own) and yield no more.
     """
+    from queue import SimpleQueue
+
     waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
 
     def listen() -> None:

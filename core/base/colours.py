@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from .held import held_by_name
@@ -64,12 +63,15 @@ def blend(colour: RGB, other: RGB, share: float) -> RGB:
 
 def luminance(colour: RGB) -> float:
     """Return the relative luminance 0..1 (WCAG 2)."""
+    return 0.2126 * _LINEAR[colour[0]] + 0.7152 * _LINEAR[colour[1]] + 0.0722 * _LINEAR[colour[2]]
 
-    def linear(value: int) -> float:
-        share = value / 255
-        return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
 
-    return 0.2126 * linear(colour[0]) + 0.7152 * linear(colour[1]) + 0.0722 * linear(colour[2])
+def _linear(value: int) -> float:
+    share = value / 255
+    return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+
+
+_LINEAR = tuple(map(_linear, range(256)))
 
 
 def contrast(one: RGB, other: RGB) -> float:
@@ -266,16 +268,3 @@ def colour_of(key: str, dark: bool) -> RGB:
 
 def hexed(colour: RGB) -> str:
     return "#" + "".join(f"{part:02x}" for part in colour)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An SVG picture."""
-
-    svg: str = field(repr=False)
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def __str__(self) -> str:
-        return self.svg

@@ -12,7 +12,7 @@ from ..tables.frame.frames import text_in_cell as text_in_cell
 from ..tables.frame.frames import text_in_unit as text_in_unit
 from ..tables.frame.schema import Unit
 from ..tables.frame.table import Table, Tables
-from .forms import Listing
+from .listing import Listing
 
 SCHEMA = 2
 UNITS: Mapping[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_share": "share"}

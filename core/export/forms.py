@@ -1,17 +1,15 @@
-"""The forms in which tables leave: a writer for each, loaded when it writes, and what it is given."""
+"""The forms in which tables leave: a writer for each, loaded when it writes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
 
 if TYPE_CHECKING:
-    from ..base.arrays import I64
-    from ..tables.frame.table import Table, Tables
+    from .listing import Listing, Writer
 
 FORMS: Mapping[str, str] = {
     "json": "formats:json_form",
@@ -19,34 +17,9 @@ FORMS: Mapping[str, str] = {
     "md": "formats:markdown_form",
     "html": "formats:html_form",
 }
-"""Name -> "module:function" in this folder, which takes an Listing and yields text. What is added here is a
+"""Name -> "module:function" in this folder, which takes a Listing and yields text. What is added here is a
 choice of --format of every command, and an ending of `:save table`.
 """
-
-
-@dataclass(frozen=True, eq=False)
-class Listing:
-    """What a command says: its tables, the first of them in this order and to this length."""
-
-    command: str
-    tables: Tables
-    order: I64 | None = None
-    limit: int | None = None
-    say: Callable[[str], object] = str  # tells people a note for which a form has no place
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes of the answer, and those of its first table."""
-        return tuple(dict.fromkeys((*self.tables.notes, *self.tables.main.notes)))
-
-    @property
-    def drawn(self) -> list[Table]:
-        """The tables that people read: the first of them, and of the others those that have rows."""
-        first, *others = (table.as_read for table in self.tables if table.is_drawn)
-        return [first, *filter(len, others)]
-
-
-Writer: TypeAlias = Callable[[Listing], Iterable[str]]
 
 
 def emit(listing: Listing, form: str, own: Mapping[str, Writer] | None = None) -> Iterable[str]:

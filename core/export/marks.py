@@ -5,12 +5,12 @@ and files are their owner's alone, as the indexes are: a link or another user's 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.digest import blake2b
 from ..base.errors import TracelaneError
 from ..base.numbers import json_value
 from ..base.private import (
@@ -61,7 +61,7 @@ def shelf(trace: Trace, kind: str) -> Path | None:
 def shelf_of(prints: Sequence[Mapping[str, Any]], root: Path, kind: str) -> Path:
     """Return the same of a trace whose files have these fingerprints, with indexes below a folder."""
     lasting = [{key: value for key, value in each.items() if key != "mtime_ns"} for each in prints]
-    key = hashlib.blake2b(json.dumps(lasting, sort_keys=True).encode(), digest_size=16).hexdigest()
+    key = blake2b(json.dumps(lasting, sort_keys=True).encode(), digest_size=16).hexdigest()
     return root / FOLDER / f"{key}.{kind}.json"
 
 

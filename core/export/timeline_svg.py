@@ -12,8 +12,9 @@ from itertools import groupby
 import numpy as np
 
 from ..base.arrays import F64, I64, sum_of
-from ..base.colours import LIGHT_SURFACE, RGB, Picture, blend, colour_of, drawn_kind, hexed, key_of, text_on
+from ..base.colours import LIGHT_SURFACE, RGB, blend, colour_of, drawn_kind, hexed, key_of, text_on
 from ..base.kineto import SliceKind
+from ..base.picture import Picture
 from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..base.units import format_ns

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import math
 import os
@@ -24,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..base.digest import blake2b
 from ..base.errors import CacheError, Cancelled
 from ..base.private import (
     FOLDER_MODE,
@@ -66,7 +66,7 @@ def cache_root() -> Path | None:
 
 def index_key(fingerprint: dict[str, Any]) -> str:
     text = json.dumps([FORMAT_VERSION, fingerprint], sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class Lease:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from ..base.arrays import distinct
+from ..base.digest import blake2b
 from ..base.numbers import whole_number
 from ..read.batch import Metadata
 from .format import LaneKind

@@ -11,8 +11,8 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex
 
-from ..base.colours import Picture
 from ..base.errors import UsageError
+from ..base.picture import Picture
 from ..base.safe_text import safe
 from ..base.units import format_ns
 from ..export.timeline_svg import timeline_svg

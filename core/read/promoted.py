@@ -5,12 +5,12 @@ Everything else in `args` is read from the source on demand. The table's hash is
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
+from ..base.digest import blake2b
 from ..base.kineto import GROUPS, Group
 
 
@@ -97,7 +97,7 @@ def table_hash() -> str:
     text = repr([(e.key, e.args, e.kind.value, sorted(e.groups)) for e in PROMOTED]) + repr(
         sorted((g, sorted(c)) for g, c in GROUPS.items())
     )
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    return blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ What a file is, is told by its first bytes, never by its name. Nothing is ever r
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ..base.digest import blake2b
 from ..base.errors import Cancelled, UnreadableError
 from ..base.late_pattern import late_pattern
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
@@ -429,7 +429,7 @@ def _looked_at_url(url: str) -> Source:
 
 
 def _hash(data: bytes | bytearray) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 import tempfile
@@ -12,6 +11,7 @@ import weakref
 from pathlib import Path
 from typing import IO
 
+from ..base.digest import blake2b
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback
 
@@ -70,7 +70,7 @@ def _copied(
     pipe: IO[bytes], descriptor: int, progress: ProgressCallback, cancelled: CancelledCallback
 ) -> str:
     """Write all that comes to a file and return its digest. Raises OSError, Cancelled."""
-    digest, done = hashlib.blake2b(digest_size=16), 0
+    digest, done = blake2b(digest_size=16), 0
     while data := pipe.read(SPOOL_BLOCK):
         if cancelled():
             raise Cancelled

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import posixpath
@@ -31,6 +30,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
+from ..base.digest import blake2b
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.numbers import whole_number
 from ..base.private import reason_of
@@ -274,7 +274,7 @@ def is_store(path: object) -> bool:
 
 def short_hash(data: bytes) -> str:
     """Return twelve hexadecimal digits of a hash."""
-    return hashlib.blake2b(data, digest_size=6).hexdigest()
+    return blake2b(data, digest_size=6).hexdigest()
 
 
 def state_hash(fingerprint: Fingerprint) -> str:

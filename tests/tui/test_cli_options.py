@@ -14,7 +14,8 @@ from tests.events import write_events
 from tests.tui.small_file import events
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.forms import FORMS as EVERY_FORM
-from tracelane.core.export.forms import Listing, emit
+from tracelane.core.export.forms import emit
+from tracelane.core.export.listing import Listing
 from tracelane.core.export.report import ALL_SLICES
 from tracelane.core.tables.frame.schema import Column, TableSchema
 from tracelane.core.tables.frame.table import Table, Tables

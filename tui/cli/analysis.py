@@ -10,7 +10,7 @@ import click
 
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.export.forms import Listing, Writer
+from tracelane.core.export.listing import Listing, Writer
 from tracelane.core.tables.analysis import Analysis, Option, loaded
 from tracelane.core.tables.frame.schema import Column
 from tracelane.tui.text.progress import ProgressBar

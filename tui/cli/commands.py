@@ -17,6 +17,7 @@ from tracelane.core.sql import TIMEOUT_S
 from .completing import complete_limits
 from .options import (
     COMPARED_ROWS,
+    FOLDER,
     FORM,
     HELD,
     INDEX,
@@ -206,7 +207,7 @@ READING = (
             click.Option(
                 ["-o", "--out", "folder"],
                 help="The folder to write to, for you alone.",
-                type=click.Path(path_type=Path, file_okay=False),
+                type=FOLDER,
                 default=CAPTURE_FOLDER,
                 show_default=True,
                 metavar="DIR",
@@ -525,7 +526,7 @@ MAKING = (
             click.Option(
                 ["--out"],
                 help="The folder to write to.",
-                type=click.Path(path_type=Path, file_okay=False),
+                type=FOLDER,
                 default=DEMO_FOLDER,
                 show_default=True,
             ),

@@ -10,7 +10,7 @@ from typing import Any
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import json_text
 from tracelane.core.export.formats import json_pieces, json_rows, json_table
-from tracelane.core.export.forms import Listing
+from tracelane.core.export.listing import Listing
 from tracelane.core.index.inputs import check_there
 from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.log import open_log

@@ -152,6 +152,7 @@ VERDICT = ("junit", "github")
 LISTED_ROWS, COMPARED_ROWS = 100, 15
 """Rows of a printed table of slices or of a query, and of a comparison, where --limit does not say."""
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = AnyPath()
 STEP = "step="
 """What a side begins its part with that is a step."""
@@ -278,9 +279,6 @@ def _aside(names: Sequence[str], text: str, **details: Any) -> click.Option:
     return click.Option(names, help=text, expose_value=False, **{"callback": _remember, **details})
 
 
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-
-
 @dataclass(frozen=True)
 class Options:
     """What options say; of those that a command does not take, that nothing was said."""
@@ -387,7 +385,7 @@ class Options:
         "--captures",
         "DIR",
         "Traces of captured graphs, whose ops own what is replayed. Else capture_traces/ beside it.",
-        type=_FOLDER,
+        type=FOLDER,
     )
     ts_unit: TsUnit = _option(  # noqa: RUF009 - a field
         "--ts-unit",
@@ -409,7 +407,7 @@ class Options:
         type=Size(),
     )
     index_dir: Path | None = _option(  # noqa: RUF009 - a field
-        "--index-dir", "", "Keep the index in this folder instead of the cache.", type=_FOLDER
+        "--index-dir", "", "Keep the index in this folder instead of the cache.", type=FOLDER
     )
     cache_limit: int | None = _option(
         "--cache-limit",

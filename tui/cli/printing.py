@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_paged, print_pieces, print_text, terminal_size
-from tracelane.core.export.forms import Listing, Writer, emit
+from tracelane.core.export.forms import emit
+from tracelane.core.export.listing import Listing, Writer
 
 from .options import remembered
 from .streams import has_colours

@@ -14,7 +14,8 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import count_of, format_bytes
 from tracelane.core.export.cut import cut_scope
 from tracelane.core.export.formats import as_markdown
-from tracelane.core.export.forms import FORMS, Listing, emit
+from tracelane.core.export.forms import FORMS, emit
+from tracelane.core.export.listing import Listing
 from tracelane.core.export.marks import marks_json
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.frame.table import Table, Tables

@@ -13,10 +13,10 @@ import termios
 import tty
 from collections.abc import Mapping
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tracelane.core.base.digest import blake2b
 from tracelane.core.base.output import writes_unicode
 from tracelane.core.base.private import (
     config_path,

@@ -9,7 +9,6 @@ other code.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...base.clock import Clocks
+from ...base.digest import blake2b
 from ...base.private import KERNEL_KINDS, read_sealed_json, settings_table, write_sealed_json
 from ...index.version import DERIVED
 from ...trace.step_spans import StepSpans, step_spans
@@ -91,7 +91,7 @@ def _cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
     offsets = sorted((*key, ns) for key, ns in clocks.offsets.items())
     captures = [one.state for index in trace.indexes if (one := index.graph_folder) is not None]
     text = json.dumps([code_hash(), name, [folder.name for folder in folders], offsets, captures, *more])
-    key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    key = blake2b(text.encode(), digest_size=8).hexdigest()
     return folders[0] / DERIVED / f"{name}-{key}.json"
 
 
@@ -106,7 +106,7 @@ def code_hash() -> str:
         for folder, folders, names in os.walk(core / room):
             folders[:] = [name for name in folders if name != "__pycache__"]
             files += [os.path.join(folder, name) for name in names if name.endswith((".py", ".pyc"))]
-    digest = hashlib.blake2b(digest_size=8)
+    digest = blake2b(digest_size=8)
     for file in sorted(files):
         status = os.stat(file)
         digest.update(f"{os.path.basename(file)} {status.st_size} {status.st_mtime_ns}\n".encode())

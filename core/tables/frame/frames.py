@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...base.arrays import I64, AnyArray
-from ...base.colours import Picture
 from ...base.errors import MissingPackageError, UsageError
 from ...base.installed import install_hint
+from ...base.picture import Picture
 from ...base.safe_text import json_text, safe
 from ...base.short_names import short_name
 from ...base.units import format_bytes, format_moment, format_ns

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 
 from ...base.arrays import I64, MAX, MIN, AnyArray
-from ...base.colours import Picture
+from ...base.picture import Picture
 from ...query.groups import Groups, Labels
 from . import frames
 from .schema import Column, TableSchema
