@@ -7,19 +7,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-U8: TypeAlias = npt.NDArray[np.uint8]
-U16: TypeAlias = npt.NDArray[np.uint16]
-U32: TypeAlias = npt.NDArray[np.uint32]
-U64: TypeAlias = npt.NDArray[np.uint64]
-I64: TypeAlias = npt.NDArray[np.int64]
-F64: TypeAlias = npt.NDArray[np.float64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
-AnyArray: TypeAlias = npt.NDArray[Any]
+if TYPE_CHECKING:  # texts below: numpy.typing would take half a millisecond of every start
+    import numpy.typing as npt
+
+U8: TypeAlias = "npt.NDArray[np.uint8]"
+U16: TypeAlias = "npt.NDArray[np.uint16]"
+U32: TypeAlias = "npt.NDArray[np.uint32]"
+U64: TypeAlias = "npt.NDArray[np.uint64]"
+I64: TypeAlias = "npt.NDArray[np.int64]"
+F64: TypeAlias = "npt.NDArray[np.float64]"
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
+AnyArray: TypeAlias = "npt.NDArray[Any]"
 MIN, MAX = -(1 << 63), (1 << 63) - 1
 """The range of int64; sums beyond it stay at its edge."""
 PIECE = 1 << 16

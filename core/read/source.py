@@ -73,15 +73,9 @@ XPLANE = (
     "jax.profiler.trace(…, create_perfetto_trace=True), which writes perfetto_trace.json.gz too"
 )
 RECORD = "open the profiler's trace instead (export_chrome_trace, tensorboard_trace_handler)"
-_FOREIGN = (
-    (
-        late_pattern(rb"version https://git-lfs"),
-        "is a Git LFS pointer: fetch the file itself with `git lfs pull`",
-    ),
-    (
-        late_pattern(rb'(?i)\s{0,256}+<(?:!doctype\s+html|html)(?s:.){0,512}?i18n-values="dir:textdirection'),
-        "is a page that trace2html made: `html2trace`, beside it in catapult, turns it into JSON again",
-    ),
+_DAMAGED_TAR = (late_pattern(rb"(?s).{257}ustar"), "is a tar archive that is damaged: copy the file again")
+_FOREIGN_JSON = (
+    _DAMAGED_TAR,
     (
         late_pattern(
             rb'\s{0,64}+\{\s{0,64}+"schema"\s{0,64}+:\s{0,64}+"[\d.]{3,16}(?:-chakra|"(?s:.){0,512}?"nodes")'
@@ -98,7 +92,17 @@ _FOREIGN = (
         ),
         "is a profile of speedscope: open it there (speedscope.app), or record a trace",
     ),
-    (late_pattern(rb"(?s).{257}ustar"), "is a tar archive that is damaged: copy the file again"),
+)
+_FOREIGN = (
+    _DAMAGED_TAR,
+    (
+        late_pattern(rb"version https://git-lfs"),
+        "is a Git LFS pointer: fetch the file itself with `git lfs pull`",
+    ),
+    (
+        late_pattern(rb'(?i)\s{0,256}+<(?:!doctype\s+html|html)(?s:.){0,512}?i18n-values="dir:textdirection'),
+        "is a page that trace2html made: `html2trace`, beside it in catapult, turns it into JSON again",
+    ),
     (late_pattern(rb"(?i)\s{0,256}+<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
     (late_pattern(rb"\s{0,256}+<\?xml"), "is an XML file, not a trace"),
     (late_pattern(rb"\x7fELF|\x89PNG|%PDF|Rar!"), "is no trace in JSON"),
@@ -500,7 +504,7 @@ def _own_encoding(name: str, text: bytes) -> str:
         return encoding
     if _SNAPSHOT.match(text):
         return SNAPSHOT
-    for pattern, message in _FOREIGN if is_json else (*_FOREIGN, *_FOREIGN_BINARY):
+    for pattern, message in _FOREIGN_JSON if is_json else (*_FOREIGN, *_FOREIGN_BINARY):
         if pattern.match(text):
             raise UnreadableError(f"{name}: {message}")
     if not text.strip():

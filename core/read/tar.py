@@ -237,8 +237,8 @@ def _has_checksum(block: bytes) -> bool:
     if len(block) < BLOCK:
         return False
     rest = block[: _CHECKSUM.start] + b" " * 8 + block[_CHECKSUM.stop :]
-    total = sum(rest)
-    return _number(block[_CHECKSUM]) in (total, total - 256 * sum(byte > 127 for byte in rest))
+    number, total = _number(block[_CHECKSUM]), sum(rest)
+    return number == total or number == total - 256 * sum(byte > 127 for byte in rest)
 
 
 def _number(field: bytes) -> int | None:

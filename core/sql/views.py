@@ -115,7 +115,7 @@ EXPRESSIONS = {
 """Column of numbers -> its expression, where it may be NULL."""
 ArrayTable: TypeAlias = Mapping[str, AnyArray]
 """Columns of equal length by name: numbers, or texts as an array of objects."""
-Columns: TypeAlias = Mapping[str, AnyArray | Codes | Callable[[], AnyArray | Codes]]
+Columns: TypeAlias = "Mapping[str, AnyArray | Codes | Callable[[], AnyArray | Codes]]"
 """Each column of a view, or what makes it: numbers, or numbers (-1: none) and what turns them into texts."""
 
 

@@ -17,7 +17,7 @@ from ...base.units import moment_digits, origin_text
 from ...query.groups import Labels
 from .schema import WHOLE, Column, TableSchema, Unit
 
-Values: TypeAlias = AnyArray | list[Any]
+Values: TypeAlias = "AnyArray | list[Any]"
 ORIGIN = Column("origin_ns", "times count from", "ns", detail=True)
 """What stands beside moments where a form has columns alone: with it added they are trace time."""
 EXACT_FLOATS = 1 << 53

@@ -8,7 +8,7 @@ release with its chunk's bytes and address, what is in use after it, and the all
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +49,10 @@ NUMBER_IN_NAME = re.compile(r"(?<![A-Za-z0-9])(\d+)(?![A-Za-z0-9])")
 HOST_NAME = re.compile(r"cpu|host|pinned", re.IGNORECASE)
 NO_TYPE = -(1 << 20)
 NO_TOTAL = np.iinfo(np.int64).min
+SAID = {"bytes": 0, "addr": 0, "total_allocated": NO_TOTAL, "total_reserved": NO_TOTAL}
+"""What records of `[memory]` say: promoted arguments, and what stands for one that is missing. They are read
+for all records in the order of the index: to look up those of one allocator takes ten times as long.
+"""
 
 
 def memory_records(index: Index) -> I64:
@@ -80,8 +84,9 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
     process = index.lanes["process"][lanes]
     times = index.column("instants.start")[rows].astype(np.int64) + scope.lane_offsets(source)[lanes]
     order = np.lexsort((index.column("instants.ordinal")[rows], times))
+    keys = allocator_keys(index, rows)[order]
+    said = {key: promoted_of(index, key, rows, missing, "instant")[order] for key, missing in SAID.items()}
     rows, times, process = rows[order], times[order], process[order]
-    keys = allocator_keys(index, rows)
     there = [device for device in devices(scope.trace) if device.source == source]
     pairs = [type_and_id(key) for key in distinct(keys).tolist()]
     kinds = {pair: {k for k, n in pairs if n == pair[1]} for pair in pairs}
@@ -98,7 +103,8 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
         before = _earlier(
             index, earlier[earlier_keys == (pair[0] << 32) + pair[1]], int(np.count_nonzero(mask))
         )
-        records, totals = _records(index, rows[mask], times[mask]), _totals(index, rows[mask])
+        own = {key: values[mask] for key, values in said.items()}
+        records, totals = _records(own, rows[mask], times[mask]), _totals(own, rows[mask])
         if device is not None and allocates_by_memset(device.word) and (records.changes <= 0).all():
             by_size = _by_size(scope, source, device)
             if len(by_size.times):
@@ -135,9 +141,8 @@ def _earlier(index: Index, rows: I64, count: int) -> Allocations:
     return Allocations(addresses, sizes, begins, np.full(len(rows), count, np.int64), rows)
 
 
-def _records(index: Index, rows: I64, times: I64) -> Records:
-    changes, addresses = (promoted_of(index, key, rows, of="instant") for key in ("bytes", "addr"))
-    return Records(times, changes, addresses, rows, np.full(len(rows), NO_RECORD, np.int64))
+def _records(said: Mapping[str, I64], rows: I64, times: I64) -> Records:
+    return Records(times, said["bytes"], said["addr"], rows, np.full(len(rows), NO_RECORD, np.int64))
 
 
 def _by_size(scope: Scope, source: int, device: Device) -> Records:
@@ -154,15 +159,14 @@ def _by_size(scope: Scope, source: int, device: Device) -> Records:
     return Records(times[order], sizes, np.zeros(len(positions), np.int64), none, positions[order])
 
 
-def _totals(index: Index, rows: I64) -> tuple[I64, str, I64 | None]:
+def _totals(said: Mapping[str, I64], rows: I64) -> tuple[I64, str, I64 | None]:
     """Return (totals, how they are known, reserved) of some records."""
-    keys = ("total_allocated", "total_reserved")
-    total, reserved = (promoted_of(index, key, rows, NO_TOTAL, "instant") for key in keys)
+    total, reserved = said["total_allocated"], said["total_reserved"]
     has_total_reserved = bool((reserved != NO_TOTAL).all() and reserved.any())
     own = reserved if has_total_reserved else None
     if (total != NO_TOTAL).all() and not (total < 0).any():
         return total, RECORDED, own
-    return *_summed(_records(index, rows, rows)), own
+    return *_summed(_records(said, rows, rows)), own
 
 
 def _summed(records: Records, known_by: str = "") -> tuple[I64, str]:
