@@ -22,7 +22,6 @@ from tracelane.core.base.arrays import AnyArray, Intervals
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.private import make_private_folder, read_private, sealed, unsealed, write_private
 from tracelane.core.logs.more_sources import own_clocks, own_trace
-from tracelane.core.tables.device.rank_activity import HostActivity, RankActivity
 from tracelane.core.tables.device.states import IDLE, DeviceState
 from tracelane.core.tables.findings.leading import stored_leading
 from tracelane.core.tables.frame.cached import usual_cache_file
@@ -190,6 +189,8 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
     slowest, texts, latest = head["notes"]
     activity = None
     if of_ranks:
+        from tracelane.core.tables.device.rank_activity import HostActivity, RankActivity
+
         delays = {source: own for source, (own, *_) in of_ranks.items()}
         hosts = {source: HostActivity(*host) for source, (_, *host) in of_ranks.items() if host}
         activity = RankActivity.of(delays, hosts, known)

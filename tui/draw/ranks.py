@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tracelane.core.base.cached_per_object import cached_per_object
 from tracelane.core.index.captures import ranks_text
 from tracelane.core.query.views import rank_titles
-from tracelane.core.tables.device.rank_activity import RankActivity
 from tracelane.core.trace import Process, Trace
 
 from ..steps import pair_of
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.device.rank_activity import RankActivity
 
 FOLD_RANKS = 2
 """More ranks than this open folded where there are no devices."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -82,8 +82,7 @@ class Selected:
     end: int
 
 
-@dataclass(frozen=True, eq=False)
-class LaneEdges:
+class LaneEdges(NamedTuple):
     """The edges of a window's cells in lane time: exact, and as an array for the queries."""
 
     times: list[int]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,7 @@ MIN_DETAIL = 8
 """Cells behind the length of a gap from which on they say what the host did."""
 
 
-@dataclass(frozen=True, eq=False)
-class LaneGaps:
+class LaneGaps(NamedTuple):
     """The gaps in the work on a lane of a device, by start: trace time in ns, the position of the slice that
     ends each, and why it is there.
     """
@@ -67,8 +66,7 @@ class LaneGaps:
         return text if len(text) <= cells else cause
 
 
-@dataclass(frozen=True, eq=False)
-class PeerWaits:
+class PeerWaits(NamedTuple):
     """When a rank waits in collectives for one that comes last, by start: trace time in ns, and the number of
     the rank that it waits for.
     """
@@ -116,7 +114,7 @@ class DrawnStates:
         ns = pair.move(clocks) - pair.move(self.clocks)
         states = self.of_devices
         gaps = {
-            lane: replace(one, starts=one.starts + ns, ends=one.ends + ns) if second else one
+            lane: one._replace(starts=one.starts + ns, ends=one.ends + ns) if second else one
             for lane, one in self.gaps.items()
             for second in [pair.lanes[lane].source >= pair.first]
         }
