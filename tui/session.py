@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.query.views import EventId, SliceId
@@ -16,8 +16,7 @@ FOLD_ROWS = 24
 """Lanes deeper than this open folded to so many rows, with one line that counts the rest."""
 
 
-@dataclass(frozen=True)
-class Viewport:
+class Viewport(NamedTuple):
     """The visible time [start, start + span) over `width` cells, in integer ns: the only place where time and
     cells meet. Cell i covers [edge(i), edge(i + 1)).
     """
@@ -59,7 +58,7 @@ class Viewport:
     def panned(self, share: float, limits: tuple[int, int]) -> Viewport:
         """Return the view moved by a share of its span (at least one cell)."""
         step = round(self.span * share) or (1 if share > 0 else -1)
-        return replace(self, start=self.start + step).kept_within(limits)
+        return self._replace(start=self.start + step).kept_within(limits)
 
     def resized(self, width: int) -> Viewport:
         """Return the same time window over another number of cells, never below 1 ns a cell."""
@@ -70,12 +69,11 @@ class Viewport:
         """Return the view moved, if need be, so that it does not leave the limits further than it must."""
         low, high = limits
         if self.span >= high - low:
-            return replace(self, start=low - (self.span - (high - low)) // 2)
-        return replace(self, start=min(max(self.start, low), high - self.span))
+            return self._replace(start=low - (self.span - (high - low)) // 2)
+        return self._replace(start=min(max(self.start, low), high - self.span))
 
 
-@dataclass(frozen=True)
-class LaneKey:
+class LaneKey(NamedTuple):
     """Names a lane so that it is found again in another run: source, pid and tid as JSON text, kind."""
 
     source: int
@@ -85,8 +83,7 @@ class LaneKey:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class RowKey:
+class RowKey(NamedTuple):
     """Names a row: its lane and its depth in the lane."""
 
     lane: LaneKey

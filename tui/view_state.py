@@ -5,7 +5,7 @@ when it is opened again, or has more files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import (
@@ -151,19 +151,18 @@ def _is_a(value: object, kind: Any) -> bool:
         return False
     if kind is Clocks:
         return True
+    if kind in _KINDS.values():
+        return all(_is_a(getattr(value, name), one) for name, one in get_type_hints(kind).items())
     if isinstance(value, frozenset) or (isinstance(value, tuple) and inside[1:] == (Ellipsis,)):
         return all(_is_a(entry, inside[0]) for entry in value)
-    if isinstance(value, tuple):
-        return len(value) == len(inside) and all(map(_is_a, value, inside))
-    known = get_type_hints(kind) if is_dataclass(value) else {}
-    return all(_is_a(getattr(value, name), one) for name, one in known.items())
+    return not isinstance(value, tuple) or (len(value) == len(inside) and all(map(_is_a, value, inside)))
 
 
 def _encoded(value: Any) -> Any:
     if isinstance(value, Clocks):
         return {"is": "Clocks", "offsets": [[*key, ns] for key, ns in value.offsets.items()]}
-    if is_dataclass(value) and not isinstance(value, type):
-        members = {field.name: _encoded(getattr(value, field.name)) for field in fields(value)}
+    if type(value) in _KINDS.values():
+        members = {name: _encoded(getattr(value, name)) for name in _names_of(type(value))}
         return {"is": type(value).__name__, **members}
     if isinstance(value, frozenset):
         return {"is": "set", "of": sorted((_encoded(entry) for entry in value), key=repr)}
@@ -184,8 +183,13 @@ def _decoded(value: Any) -> Any:
         offsets = {(int(source), str(key)): int(ns) for source, key, ns in value["offsets"]}
         return Clocks(MappingProxyType(offsets))
     kind_of_value = _KINDS[kind]
-    known = {field.name for field in fields(kind_of_value)}
+    known = _names_of(kind_of_value)
     return kind_of_value(**{name: _decoded(entry) for name, entry in value.items() if name in known})
+
+
+def _names_of(kind: Any) -> Sequence[str]:
+    """Return the names of the members of values of a kind."""
+    return kind._fields if issubclass(kind, tuple) else [field.name for field in fields(kind)]
 
 
 class Prepared(NamedTuple):
@@ -316,7 +320,7 @@ def numbered_anew(session: Session, sources: Mapping[int, int]) -> Session:
     sets: dict[str, Any] = {name: frozenset(renumbered(getattr(session, name))) for name in SETS_OF_KEYS}
     return replace(
         session,
-        focus=None if session.focus is None or lane is None else replace(session.focus, lane=lane),
+        focus=None if session.focus is None or lane is None else session.focus._replace(lane=lane),
         selection=_renumbered(session.selection, sources),
         pinned=tuple(renumbered(session.pinned)),
         rank_order=tuple(sources[source] for source in session.rank_order if source in sources),
@@ -326,9 +330,12 @@ def numbered_anew(session: Session, sources: Mapping[int, int]) -> Session:
 
 def _renumbered(key: Any, sources: Mapping[int, int]) -> Any:
     """Return the key of a lane, a process or what can be selected with its source's new number, else None."""
-    if isinstance(key, tuple):
+    if isinstance(key, tuple) and not isinstance(key, LaneKey):
         return (sources[key[0]], *key[1:]) if key[0] in sources else None
-    return None if key is None or key.source not in sources else replace(key, source=sources[key.source])
+    if key is None or key.source not in sources:
+        return None
+    number = sources[key.source]
+    return key._replace(source=number) if isinstance(key, LaneKey) else replace(key, source=number)
 
 
 def _later(session: Session, ns: int) -> Session:
@@ -339,7 +346,7 @@ def _later(session: Session, ns: int) -> Session:
 
     return replace(
         session,
-        viewport=replace(session.viewport, start=session.viewport.start + ns),
+        viewport=session.viewport._replace(start=session.viewport.start + ns),
         cursor=session.cursor + ns,
         anchor=None if session.anchor is None else session.anchor + ns,
         range=later(session.range),

@@ -328,7 +328,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int, monkeypatch: 
         now = app.session
         offset = 30 * US * rank
         assert now.clocks.offset(rank) == offset and now.focus == before.focus
-        assert now.viewport == replace(before.viewport, start=before.viewport.start + offset)
+        assert now.viewport == before.viewport._replace(start=before.viewport.start + offset)
         assert now.cursor == before.cursor + offset
         assert now.range == (start + offset, start + offset + 5 * US)
         assert line_of(app, now.focus) == line
@@ -413,7 +413,7 @@ async def test_what_fails_is_named_and_the_rest_opens(tmp_path: Path) -> None:
         script.finish(paths[1])
         await until_all_there(app, pilot)
         assert [member.rank for member in app.trace.members] == [1, 2]
-        assert app.session.focus == replace(focus, lane=replace(focus.lane, source=1))
+        assert app.session.focus == focus._replace(lane=focus.lane._replace(source=1))
         assert "rank0.json: no trace events in it" in " ".join(app.trace.sources[0].notes)
 
 

@@ -260,7 +260,7 @@ def test_files_that_came_or_went(path: Path) -> None:
     now = session_over(carried(trace, session, ""), both)
     assert now is not None
     assert now.selection == SliceId(number, LAUNCH)
-    assert now.folded == {replace(key, source=number) for key in folded}
+    assert now.folded == {key._replace(source=number) for key in folded}
     assert (now.viewport, now.cursor, now.ruler) == (session.viewport, session.cursor, "file")
     gone = session_over(carried(both, now, ""), open_trace(other, index_dir=path.parent / "index"))
     assert gone is not None and (gone.selection, gone.folded) == (None, frozenset())

@@ -99,7 +99,7 @@ def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
     if not low <= time < high:
         raise Refusal("the trace starts here" if cells < 0 else "the trace ends here")
     if not at.start <= time < at.end:
-        at = replace(at, start=at.start + (time - session.cursor)).kept_within((low, high))
+        at = at._replace(start=at.start + (time - session.cursor)).kept_within((low, high))
     return view.keep_cursor(replace(session, viewport=at, cursor=time))
 
 

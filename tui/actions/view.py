@@ -124,7 +124,7 @@ def trace_start(trace: Trace, session: Session) -> Session:
     low = trace.opening_span[0]
     if session.viewport.start <= low:
         low = limits(trace, session.clocks)[0]
-    view = replace(session.viewport, start=low).kept_within(limits(trace, session.clocks))
+    view = session.viewport._replace(start=low).kept_within(limits(trace, session.clocks))
     return replace(session, viewport=view, cursor=max(low, view.start))
 
 
@@ -134,7 +134,7 @@ def trace_end(trace: Trace, session: Session) -> Session:
     if session.viewport.end >= high:
         high = limits(trace, session.clocks)[1]
     view = session.viewport
-    view = replace(view, start=high - view.span).kept_within(limits(trace, session.clocks))
+    view = view._replace(start=high - view.span).kept_within(limits(trace, session.clocks))
     return keep_cursor(replace(session, viewport=view, cursor=high))
 
 
@@ -157,7 +157,7 @@ def go_to(trace: Trace, session: Session, time: int) -> Session:
         side = f"{format_ns(low - time)} before" if time < low else f"{format_ns(time - high)} after"
         raise Refusal(f"that is {side} the trace")
     view = session.viewport
-    view = replace(view, start=time - view.span // 2).kept_within((low, high))
+    view = view._replace(start=time - view.span // 2).kept_within((low, high))
     return keep_cursor(replace(session, viewport=view, cursor=time))
 
 
@@ -165,7 +165,7 @@ def in_sight(trace: Trace, session: Session, start: int, end: int) -> Session:
     """Put the cursor on what lies from start to end; move the view only if none of it is visible."""
     view = session.viewport
     if end < view.start or start >= view.end:
-        view = replace(view, start=start - round(view.span * APPROACH)).kept_within(
+        view = view._replace(start=start - round(view.span * APPROACH)).kept_within(
             limits(trace, session.clocks)
         )
     cursor = min(max(session.cursor, start), max(start, end - 1))
@@ -205,7 +205,7 @@ def stepped(trace: Trace, session: Session, steps: Sequence[StepMark], direction
     view = session.viewport
     # The step takes the place in the view that the cursor had: flipping through steps lets one compare.
     offset = min(max(session.cursor - view.start, 0), view.span - 1)
-    view = replace(view, start=start - offset).kept_within(limits(trace, session.clocks))
+    view = view._replace(start=start - offset).kept_within(limits(trace, session.clocks))
     return keep_cursor(replace(session, viewport=view, cursor=start))
 
 

@@ -68,7 +68,7 @@ class OwnCommand(NamedTuple):
     help: str  # the first paragraph stands in lists
     group: str  # of the list of commands in help
     examples: tuple[str, ...]  # command lines that show what it is good for
-    parameters: Sequence[click.Parameter] = ()
+    parameters: Callable[[], Sequence[click.Parameter]] = tuple  # made when the command is
     module: str = ""  # where its function is; else in that of its name
 
 
@@ -82,7 +82,7 @@ READING = (
         "--text, and where TERM is unset or dumb, plain lines.",
         "Look",
         ("tracelane trace.json", "tracelane rank*.json --smi smi.log"),
-        parameters(
+        lambda: parameters(
             *("traces", *WINDOW, "lanes", "where", *LOGS, "device_offsets", "colour", *WHICH, *INDEX),
             click.Option(
                 ["--range", "span"], help="Take this as the range; or step:4, mark:NAME.", metavar="FROM..TO"
@@ -134,7 +134,7 @@ READING = (
         "Of a folder, all captures are read, unless --capture chooses one.",
         "Files",
         ("tracelane index trace.json.gz", "tracelane index traces/ --threads 2"),
-        parameters(*_FILES),
+        lambda: parameters(*_FILES),
     ),
     OwnCommand(
         "collect",
@@ -147,7 +147,7 @@ READING = (
             "tracelane collect traces/ -o store",
             "srun tracelane collect traces/ -o store --shard $SLURM_PROCID/$SLURM_NTASKS",
         ),
-        parameters(
+        lambda: parameters(
             *("traces", *WHICH, *INDEX),
             click.Option(
                 ["-o", "--out", "store"],
@@ -174,7 +174,7 @@ READING = (
         "is named, with the reason. Linux only; docs/capture.md says what containers need.",
         "While it runs",
         ("tracelane capture", "tracelane capture 4242 --steps 5 --with shapes --smi smi.log -o traces"),
-        parameters(
+        lambda: parameters(
             "logs",
             click.Argument(["pids"], metavar="[PID…]", nargs=-1, type=WholeNumber(1, 1 << 31)),
             click.Option(
@@ -229,7 +229,7 @@ READING = (
             "tracelane watch traces --against before.json",
             "tracelane watch traces --limits limits.toml -- torchrun train.py",
         ),
-        parameters(
+        lambda: parameters(
             *("step_name", *INDEX),
             click.Argument(["folder"], metavar="DIR", type=PATH),
             click.Argument(["command"], metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
@@ -261,7 +261,7 @@ READING = (
         "a line each.",
         "Look",
         ("tracelane info trace.json", "tracelane info trace.json --json"),
-        parameters(*_FILES),
+        lambda: parameters(*_FILES),
     ),
     OwnCommand(
         "chain",
@@ -269,7 +269,7 @@ READING = (
         "For an op or annotation, list the kernels that were launched under it. JSON is one list.",
         "Look",
         ("tracelane chain trace.json --name matmul", "tracelane chain trace.json --name matmul --json"),
-        parameters(
+        lambda: parameters(
             *("traces", *PART, "limit", *FORM, "device_offsets", *WHICH, *INDEX),
             click.Option(["--name"], help="Slices whose name matches.", required=True, metavar="REGEX"),
             click.Option(
@@ -289,7 +289,7 @@ READING = (
             "tracelane cut trace.json --step 4 -o step4.json",
             "tracelane cut trace.json --from +1ms --to +2ms -o part.json.gz",
         ),
-        parameters(
+        lambda: parameters(
             *("trace", *WINDOW, "lanes", "out", "device_offsets", *WHICH, *INDEX),
             out_option("The file to write; packed if it ends in .gz."),
         ),
@@ -307,7 +307,7 @@ READING = (
             "tracelane slices trace.json --where 'dur>1ms'",
             "tracelane slices trace.json --step 4 --format csv -o step4.csv",
         ),
-        parameters(
+        lambda: parameters(
             *("traces", *PART, "sort", "limit", *FORM, "device_offsets", *WHICH, *INDEX),
             limit_option(LISTED_ROWS),
         ),
@@ -325,7 +325,7 @@ READING = (
             "tracelane telemetry trace.json --smi smi.log",
             "tracelane telemetry trace.json --smi smi.log --by step --json",
         ),
-        parameters(
+        lambda: parameters(
             *("traces", *LOGS, *WINDOW, "sort", "limit", *FORM, *WHICH, *INDEX),
             click.Option(
                 ["--by"],
@@ -348,7 +348,7 @@ READING = (
             'tracelane sql trace.json "select name, sum(dur) from slices group by 1 order by 2 desc limit 5"',
             "tracelane sql trace.json --file query.sql --format csv",
         ),
-        parameters(
+        lambda: parameters(
             *("trace", "step_name", "limit", *FORM, *WHICH, *INDEX),
             limit_option(LISTED_ROWS),
             click.Argument(["query"], required=False),
@@ -386,7 +386,7 @@ MAKING = (
         "--bundle it is printed. With --baseline exit code 3 where one of both lacks what the other has.",
         "Where does the time go?",
         ("tracelane report trace.json -o report.md", "tracelane report trace.json --bundle report.zip"),
-        parameters(
+        lambda: parameters(
             *("traces", *PART, "out", *LOGS, "device_offsets", *WHICH, *INDEX),
             out_option("Write the report to this file.", required=False),
             click.Option(
@@ -417,7 +417,7 @@ MAKING = (
             "tracelane export trace.json -o trace.pftrace",
             "tracelane export trace.json --from step:4 --to step:5 -o part.speedscope.json",
         ),
-        parameters(
+        lambda: parameters(
             *("traces", *PART, "out", "device_offsets", *WHICH, *INDEX),
             out_option("The file to write; its ending sets the format."),
         ),
@@ -435,7 +435,7 @@ MAKING = (
         "lacks what the other has (lost work, a cut file), so they cannot be compared.",
         "Compare, and CI",
         ("tracelane diff before.json after.json", "tracelane diff before.json after.json --fail-above 3%"),
-        parameters(
+        lambda: parameters(
             *("sides", *HELD, "limit", *FORM, "where", "attribute", "step_name", *VERDICT, *WHICH, *INDEX),
             limit_option(COMPARED_ROWS),
             click.Option(
@@ -459,7 +459,7 @@ MAKING = (
             "tracelane check trace.json --max step.length.median=250ms",
             "tracelane check trace.json --baseline before.json --fail-above 5% --junit result.xml",
         ),
-        parameters(
+        lambda: parameters(
             *("traces", *PART, *HELD, *FORM, *VERDICT, "device_offsets", *WHICH, *INDEX),
             *(
                 click.Option(
@@ -502,7 +502,7 @@ MAKING = (
         "them; exit code 3 if the last one is.",
         "Compare, and CI",
         ("tracelane history summaries/", "tracelane history summaries/ --metric kernels.time"),
-        parameters(
+        lambda: parameters(
             *("names", "limit", *FORM),
             click.Argument(["paths"], metavar="DIR…", nargs=-1, required=True, type=PATH),
             click.Option(["--by-time"], help="Order files by time, not by name.", is_flag=True),
@@ -522,7 +522,7 @@ MAKING = (
         "Three training steps of a transformer; the files are the same, byte for byte, everywhere.",
         "Files",
         ("tracelane demo", "tracelane demo --out demo"),
-        parameters(
+        lambda: parameters(
             click.Option(
                 ["--out"],
                 help="The folder to write to.",
@@ -543,7 +543,7 @@ MAKING = (
             'eval "$(tracelane completion bash)"',
             "tracelane completion fish > ~/.config/fish/completions/tracelane.fish",
         ),
-        parameters(click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))),
+        lambda: parameters(click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))),
     ),
 )
 COMMANDS = {row.name: row for row in (*READING, *MAKING)}
@@ -561,7 +561,7 @@ def command_named(name: str) -> click.Command:
     run = f"{row.module or name}:run_{name}"
     if name == "cache":
         return command_of(name, (), run, click.Group, commands=_of_cache(), invoke_without_command=True)
-    return command_of(name, row.parameters, run, SqlCommand if name == "sql" else click.Command)
+    return command_of(name, row.parameters(), run, SqlCommand if name == "sql" else click.Command)
 
 
 def command_of(
