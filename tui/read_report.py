@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tracelane.core.base.units import format_count
 from tracelane.core.read.problem import DAMAGED, UNVERIFIED
@@ -27,13 +27,12 @@ LOSSES = frozenset({"repaired", "oversized", "unreadable", "truncated", DAMAGED,
 """Kinds of problems that the header speaks of; the others are in the panel only."""
 
 
-@dataclass(frozen=True)
-class ReadReportRow:
+class ReadReportRow(NamedTuple):
     """A line of the read report: what, how many, the first byte offset where that matters, in words."""
 
     source: str
     what: str
-    count: int | None  # of a note: none
+    number: int | None  # of a note: none
     offset: int | None
     text: str
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from ..base.errors import UnreadableError
 from ..read.source import open_source
 from .captures import Capture, captures_of, members_of
-from .changes import LIVE_S, Awaited, Change, Following, State, changes_since
+from .changes import Awaited, Change, Following, State, changes_since
 from .file_facts import file_facts
-from .inputs import UNFINISHED
+from .inputs import LIVE_S, UNFINISHED
 from .member import NO_FACTS, FileFacts
 
 SETTLE_S = 10.0

@@ -16,7 +16,6 @@ from ..base.errors import UnreadableError
 from ..base.threads import BackgroundThread
 from ..base.units import format_bytes
 from ..read.source import Source, open_source
-from .cache import seconds_since
 from .inputs import STDIN, UNFINISHED, expanded, unfinished_in
 
 if TYPE_CHECKING:
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 PERIOD_S = 3.0
 """Seconds between two looks."""
-
-LIVE_S = 60.0
-"""A file that was written to so lately may still grow."""
 
 State = tuple[int, int]
 """Size, and time of the last change in ns."""
@@ -68,20 +64,6 @@ def changes_text(changes: Sequence[Change]) -> str:
 def finished_name(path: str) -> str:
     whole = path.removesuffix(UNFINISHED)
     return whole if whole != path and not os.path.exists(path) and os.path.exists(whole) else path
-
-
-def unfinished_note(path: str) -> tuple[str, ...]:
-    """Return what is to be said of a file that has the name of one still being written."""
-    if not path.endswith(UNFINISHED):
-        return ()
-    name = Path(path).name
-    try:
-        live = seconds_since(os.stat(path).st_mtime) < LIVE_S
-    except OSError:
-        return ()
-    if live:
-        return (f"{name} is still being written: it holds what was there so far; --wait waits for the rest",)
-    return (f"{name} was left unfinished: a profiler renames a trace that is complete",)
 
 
 def states_read(indexes: Sequence[Index]) -> dict[str, State]:

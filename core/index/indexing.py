@@ -28,7 +28,7 @@ from ..read.source import Source
 from ..read.urls import is_url
 from .cache import IndexLocation, discard, locate, sweep
 from .cached import IndexJob, check_room, keep_within, limit_of, touch
-from .changes import unfinished_note
+from .inputs import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
 
 if TYPE_CHECKING:

@@ -12,10 +12,13 @@ from ..base.errors import UnreadableError
 from ..base.threads import each_at_once
 from ..base.vendors import PART_OF_EXPORT, WHOLE_EXPORT
 from ..read.urls import WEB, is_url, scheme_of, shown_url, url_name
+from .cache import seconds_since
 
 if TYPE_CHECKING:
     from ..read.remote_files import RemoteStatus
 
+LIVE_S = 60.0
+"""A file that was written to so lately may still grow."""
 TRACE_ENDINGS = (
     ".json",
     ".json.gz",
@@ -176,3 +179,17 @@ def unfinished_notes(paths: Sequence[str | Path]) -> list[str]:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             notes.append(f"{names[0]}{more} still being written: --wait waits for it")
     return notes
+
+
+def unfinished_note(path: str) -> tuple[str, ...]:
+    """Return what is to be said of a file that has the name of one still being written."""
+    if not path.endswith(UNFINISHED):
+        return ()
+    name = Path(path).name
+    try:
+        live = seconds_since(os.stat(path).st_mtime) < LIVE_S
+    except OSError:
+        return ()
+    if live:
+        return (f"{name} is still being written: it holds what was there so far; --wait waits for the rest",)
+    return (f"{name} was left unfinished: a profiler renames a trace that is complete",)

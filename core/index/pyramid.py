@@ -7,8 +7,7 @@ All rows of a batch at once: traces may have 100,000 rows of a few slices each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,7 @@ _TABLE = 1 << 20
 """Largest table of (row, category) that is looked up directly."""
 
 
-@dataclass(frozen=True, eq=False)
-class CategorySums:
+class CategorySums(NamedTuple):
     """The categories of each row of a batch, and the prefix sums of their time."""
 
     categories: AnyArray  # per row, ascending

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -104,8 +103,7 @@ def own_clocks(trace: Trace, clocks: Clocks) -> Clocks:
     return Clocks(MappingProxyType(own))
 
 
-@dataclass(frozen=True, eq=False)
-class SeriesLane:
+class SeriesLane(NamedTuple):
     """One lane of samples: `starts` in ns of lane time, ascending; each value holds until the next start."""
 
     process: int  # index among the processes of the index
@@ -190,8 +188,7 @@ def _row_table(count: I64, lanes: Sequence[SeriesLane]) -> AnyArray:
     return table
 
 
-@dataclass(frozen=True, eq=False)
-class Counter:
+class Counter(NamedTuple):
     """A series below a process of the trace; `starts` are lane times of that process, ascending, in ns.
     `events` are the ordinals of the events that the samples come from, in the process's source.
     """

@@ -11,7 +11,8 @@ import pytest
 
 from tests.tui.small_file import events
 from tracelane.core.index.arrivals import Arrivals
-from tracelane.core.index.changes import LIVE_S, STABLE_S, Following
+from tracelane.core.index.changes import STABLE_S, Following
+from tracelane.core.index.inputs import LIVE_S
 
 SETTLE_S = 10.0
 

@@ -31,8 +31,8 @@ from tracelane.core.index.changes import (
     finished_name,
     lacking,
     states_read,
-    unfinished_note,
 )
+from tracelane.core.index.inputs import unfinished_note
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import open_trace
 

@@ -12,7 +12,6 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import StatusLine, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.index.captures import ALL, Choice, ResolvedFiles, left_out_text
-from tracelane.core.index.changes import Following
 from tracelane.core.index.options import BUFFERS, IndexOptions
 from tracelane.tui.text.progress import ProgressBar
 
@@ -248,6 +247,8 @@ def wait_for(traces: tuple[str, ...]) -> tuple[str, ...]:
 
     A line of stderr is written over; where that is no terminal, there is a line for each new reason.
     """
+    from tracelane.core.index.changes import Following
+
     following, line, said = Following(traces), StatusLine(), ("", "")
     try:
         while lacking := following.look().awaited:

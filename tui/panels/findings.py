@@ -150,10 +150,10 @@ def read_report_columns(rows: Sequence[ReadReportRow]) -> list[ColumnView]:
         return "" if count is None else format_count(count)
 
     what = max([len("what"), *(len(row.what) for row in rows)])
-    count = max([len("count"), *(len(counted(row.count)) for row in rows)])
+    count = max([len("count"), *(len(counted(row.number)) for row in rows)])
     columns = [
         ColumnView("What", min(16, what), lambda row: rows[row].what),
-        ColumnView("Count", count, lambda row: counted(rows[row].count), right=True),
+        ColumnView("Count", count, lambda row: counted(rows[row].number), right=True),
         ColumnView("", 0, lambda row: rows[row].text),
     ]
     if any(row.offset is not None for row in rows):
