@@ -181,11 +181,20 @@ class RowColumns:
             busy[stored] = np.add.reduceat(self._index.column("category_sums")[positions], begins)
         return busy
 
-    def hold_others(self, categories: Collection[int]) -> list[bool]:
-        """Tell of each row whether it holds slices of other categories than some, by their numbers."""
-        return [
-            bool(set(categories_of(self._index, row).tolist()).difference(categories)) for row in self._rows
-        ]
+    def busy_besides(self, categories: Collection[int]) -> I64:
+        """The time that a row's slices of other categories than some take, by their numbers, ns; of a row of
+        which the index has no sums the time of all of them, 0 where it has none of others.
+        """
+        ns = np.zeros(len(self._rows), np.int64)
+        for number, row in enumerate(self._rows):
+            own = categories_of(self._index, row).tolist()
+            others = [at for at, category in enumerate(own) if category not in categories]
+            if others and row["sums"] == NO_SUMS:
+                ns[number] = self.extents[number]
+            elif others:
+                first = int(totals_of_rows(self._rows[number : number + 1])[0])
+                ns[number] = self._index.column("category_sums")[first : first + len(own)][others].sum()
+        return ns
 
     def repeat_those_above(self, share: float) -> AnyArray:
         """Tell of each row whether its slices repeat those of the row above: of their time, such a share is

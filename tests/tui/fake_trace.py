@@ -6,6 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
+import numpy as np
+
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.clock import Clocks
 from tracelane.core.index.format import LaneKind, LaneRole
 from tracelane.core.trace import Lane, Process, Trace
@@ -20,9 +23,9 @@ class FakeRows(NamedTuple):
         """Return that none does, whatever the share."""
         return [False] * self.count if share else []
 
-    def hold_others(self, categories: Collection[int]) -> list[bool]:
-        """Return that all rows do: slices of no category."""
-        return [not categories] * self.count
+    def busy_besides(self, categories: Collection[int]) -> I64:
+        """Return that all rows are busy for a millisecond, in slices of no category."""
+        return np.full(self.count, 1_000_000, np.int64)
 
 
 @dataclass(eq=False)

@@ -116,11 +116,18 @@ def rows_shown(lane: Lane, session: Session, rows: int) -> int:
     return most + 1 if rows == most + 1 else most
 
 
+MIN_WORK = 0.05
+"""A row in which a device works less is drawn in one line."""
+
+
 @cached_per_object(4096)
 def rows_at_work(trace: Trace, number: int) -> Sequence[bool]:
-    """Tell of each row of a device's lane whether it holds work: not annotations and waits alone."""
-    lane = trace.lanes[number]
-    return trace.row_columns(lane).hold_others(trace.besides_work(lane.source))
+    """Tell of each row of a device's lane whether work takes MIN_WORK of the time that opens; annotations and
+    waits are none.
+    """
+    lane, (start, end) = trace.lanes[number], trace.opening_span
+    busy = trace.row_columns(lane).busy_besides(trace.besides_work(lane.source))
+    return [bool(works) for works in busy >= max(1, MIN_WORK * (end - start))]
 
 
 def is_outside(lane: Lane, trace: Trace) -> bool:

@@ -31,7 +31,7 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     """Return the session as it opens with `height` lines for lanes: devices first, and a line for each part
     of a folded rank where they fit. Where not all lanes fit, host and device lanes are folded so far that all
     devices and the threads that launch to them are seen, as far as that is possible. Where the host's lanes
-    take more lines than the devices', a row in which a device works has two, as far as there is room.
+    take more lines than the devices', a row with work (rows_at_work) has two, as far as there is room.
     A trace without devices opens as its file orders it.
     """
     session = replace(
