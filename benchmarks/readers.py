@@ -40,7 +40,8 @@ TENTH = 10
 """Programs that take minutes read a trace so many times shorter, and what they take is scaled."""
 VERSION = (
     "import sys, platform, importlib.metadata as installed\n"
-    "print(installed.version(sys.argv[1]) if sys.argv[1] else platform.python_version())"
+    "names = installed.packages_distributions().get(sys.argv[1], [sys.argv[1]])\n"
+    "print(installed.version(names[0]) if sys.argv[1] else platform.python_version())"
 )
 
 
@@ -49,7 +50,7 @@ class Program:
     """Another program that reads a trace whole, in Python, and what a user has then."""
 
     name: str
-    package: str  # the distribution that must be installed, "" for what Python brings along
+    package: str  # what it imports, whatever brings that along; "" for what Python has itself
     text: str  # the trace is its first argument
     memory_per_byte: float  # what it may need, by the trace's bytes
     lacks: str
@@ -59,7 +60,7 @@ class Program:
 PROGRAMS = (
     Program(
         "HolisticTraceAnalysis, `parse_trace_file`",
-        "HolisticTraceAnalysis",
+        "hta",
         "import sys; from hta.common.trace import parse_trace_file; parse_trace_file(sys.argv[1])",
         18,
         "the whole trace in memory, read anew each time; only what Kineto writes",
@@ -245,7 +246,7 @@ def _engine(path: Path, text: int) -> Reader:
 
 
 def version_of(python: str, package: str) -> str:
-    """Return which version of a package a Python has, "" if none; of no package the version of Python."""
+    """Return which version a Python has of what is imported by a name, "" if none; of no name its own."""
     done = subprocess.run(
         [python, "-c", VERSION, package], check=False, capture_output=True, encoding="utf-8"
     )
