@@ -20,6 +20,12 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "core/tables/device/idle.py": {
         ("enclosing(gap.index, launch)", "launch > 0"): "nothing is around the first slice of an index",
     },
+    "core/tables/path/path_change.py": {
+        (
+            "if self.via[row] != LAUNCH and self.thread[row] >= 0",
+            "self.via[row] != LAUNCH or self.thread[row] >= 0",
+        ): "the least delay is that of the launches that release work: it moves none of these",
+    },
     "core/tables/findings/gaps.py": {
         ("floor = max(", "2"): "a floor of 1 ns, as of 2 ns, only keeps gaps of no length out",
         ("is_far = ", "1"): "nothing is below 1",
