@@ -20,6 +20,9 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
     "core/tables/device/idle.py": {
         ("enclosing(gap.index, launch)", "launch > 0"): "nothing is around the first slice of an index",
     },
+    "core/tables/peers/messages.py": {
+        ("np.full(len(positions), -1", "2"): "any number below 0 names nothing",
+    },
     "core/tables/path/path_change.py": {
         (
             "if self.via[row] != LAUNCH and self.thread[row] >= 0",

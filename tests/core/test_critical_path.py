@@ -399,6 +399,23 @@ def test_threads_hand_over(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("giver", "taker"), [(1, 2), (2, 1), (3, 2)])
+def test_any_thread_hands_over_to_any_other(giver: int, taker: int, tmp_path: Path) -> None:
+    """An arrow between threads of the host releases what it leads to, whichever of them comes first."""
+    events = [
+        *(complete(2, 1, "idle hand", tid=tid) for tid in {1, 2, 3} - {giver, taker}),
+        complete(0, 10, "produce", tid=giver),
+        flow("s", 8, 1, "queue", tid=giver),
+        complete(20, 30, "consume", tid=taker),
+        flow("f", 20, 1, "queue", "e", tid=taker),
+    ]
+    assert path_of(trace_of_events(events, tmp_path)) == [
+        ("host", "produce", 10_000, "", False),
+        ("host_idle", "(nothing runs)", 10_000, "flow", False),
+        ("host", "consume", 30_000, "flow", False),
+    ]
+
+
 def test_work_without_a_launch(tmp_path: Path) -> None:
     """Follows what ended last on its stream, else on its device, else nothing: the path ends there."""
     work = [complete(at, 10, name, "kernel", pid=0, tid=tid) for at, name, tid in ((5, "a", 7), (20, "b", 8))]
