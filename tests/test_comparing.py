@@ -16,7 +16,11 @@ import numpy as np
 
 import tracelane.core
 import tracelane.tui
+from tracelane.core.base import arrays
 from tracelane.core.base.arrays import I64, AnyArray
+
+ARRAYS = {name: np.ndarray for name, alias in vars(arrays).items() if "NDArray" in str(alias)}
+"""The aliases of arrays, which are texts where nobody checks types."""
 
 
 def modules() -> Iterator[ModuleType]:
@@ -41,7 +45,7 @@ def compared_arrays(kind: type, names: ChainMap[str, Any]) -> list[str]:
     own = vars(kind)
     if "__dataclass_params__" not in own or not own["__dataclass_params__"].eq or "__eq__" not in own:
         return []
-    own = ChainMap(vars(importlib.import_module(kind.__module__)), *names.maps)  # type: ignore[arg-type]
+    own = ChainMap(ARRAYS, vars(importlib.import_module(kind.__module__)), *names.maps)  # type: ignore[arg-type]
     types = {each.name: eval(str(each.type), {}, own) for each in dataclasses.fields(kind) if each.compare}  # type: ignore[arg-type]
     return [name for name, annotation in types.items() if holds_array(annotation)]
 
