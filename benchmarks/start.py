@@ -31,6 +31,8 @@ from tracelane.tui.terminal.taken_screen import NAME
 STARTS = 9
 PATIENCE_S = 60.0
 TURN_S = 0.01
+KEEP_S = 0.3
+"""The viewer has kept its picture so long after it has shown it."""
 LANES = (UNICODE.unfolded.encode(), UNICODE.folded.encode())
 """Only titles of lanes have them."""
 
@@ -86,6 +88,7 @@ def seen(trace: Path, index_dir: Path) -> Seen:
                     os.write(terminal, ANSWER * data.count(QUESTION))
                     text += data
         first_sight = Seen(time.perf_counter() - began, cpu_of(family(viewer.pid)))
+        time.sleep(KEEP_S)
     os.close(terminal)
     return first_sight
 
