@@ -71,6 +71,26 @@ def test_a_device_beside_a_deep_host_has_two_lines_a_row(path: str, corpus_cache
     assert set(low[LaneRole.DEVICE]) <= {Half.WHOLE}
 
 
+@for_files(
+    "path",
+    [
+        *("cuda/inference.pt.trace.json.gz", "gpu/hta_a100_resnet_ddp_nccl.json.gz"),
+        "multirank/dlrm_8gpu_ranks0-3/worker0_step_12.1694128201545.pt.trace.json.gz",
+    ],
+)
+def test_no_thread_that_launches_gives_way(path: str, corpus_cache: Path) -> None:
+    """On a low screen the two threads that launch most keep their first three rows in sight: a second line of
+    a device is worth less.
+    """
+    with closing(open_trace(file(path), index_dir=corpus_cache)) as trace:
+        fit = fit_to_screen(trace, first_session(trace, 80), 80, 24, has_marks=False)
+        lines = [line for line in Layout(trace, fit.session).visible(0, fit.lanes) if line is not None]
+        threads = trace.launching_lanes
+        for lane in (trace.lanes[number] for number in sorted(threads, key=threads.__getitem__)[-2:]):
+            rows = sum(line.lane is lane for line in lines)
+            assert rows >= min(3, lane.depth), lane.title
+
+
 @for_files("path", ["cuda/stacks.pt.trace.json.gz", "cuda/inference.pt.trace.json.gz"])
 def test_rows_at_work(path: str, corpus_cache: Path) -> None:
     """A row is one of work where slices that are neither annotations nor waits take a twentieth of the time

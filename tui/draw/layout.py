@@ -67,9 +67,7 @@ class _Block(NamedTuple):
     more: int = 0
     text: str = ""
     members: tuple[int, ...] = ()
-    depths: Sequence[
-        int
-    ] = ()  # of a lane's lines, ascending, twice of a row of two; without that of "+n rows"
+    depths: Sequence[int] = ()  # of a lane's lines but "+n rows", ascending; twice of a row of two
     halves: Halves = ()  # the ranks of a line of the map
     frames: tuple[FoldedFrames, ...] = ()  # depths that one line stands for, which draws one of them
 

@@ -104,14 +104,15 @@ def _are_seen(trace: Trace, session: Session, numbers: Sequence[int], height: in
 
 def _with_tall_devices(trace: Trace, plain: Session, height: int) -> Session:
     """Return a session in which rows of a device's work have two lines, where the host's have more lines than
-    the devices, these stay as deep as they are, and the host's at least MIN_BELOW_TALL rows; else the session
-    as it is.
+    the devices, these stay as deep as they are, the host's at least MIN_BELOW_TALL rows, and all threads that
+    launch are seen that were; else the session as it is.
     """
     if height < TALL_FROM or opens_folded(trace) or not _has_more_of_host(trace, plain, height):
         return plain
     tall = _as_deep_as_fits(trace, replace(plain, device_lines=2), height)
     is_deep = tall.device_rows >= plain.device_rows and tall.host_rows >= min(plain.host_rows, MIN_BELOW_TALL)
-    return tall if is_deep and _are_seen(trace, tall, _devices(trace), height) else plain
+    seen = [number for number in trace.launching_lanes if _are_seen(trace, plain, [number], height)]
+    return tall if is_deep and _are_seen(trace, tall, [*_devices(trace), *seen], height) else plain
 
 
 def _has_more_of_host(trace: Trace, session: Session, height: int) -> bool:
