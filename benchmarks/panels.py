@@ -6,7 +6,6 @@ import asyncio
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ async def _costs(trace: Trace) -> dict[str, Any]:
                     rows.append({"key": _key(group.command), "title": title, **cost})
         busiest = max(trace.device_lanes, key=lambda number: trace.lanes[number].slices, default=0)
         focus = RowKey(lane_key(trace.lanes[busiest]), 0)
-        app.store.show(replace(app.session, focus=focus, panel="details"))
+        app.store.show(app.session._replace(focus=focus, panel="details"))
         await _until_complete(app, lambda: None)
         cost = await _until_complete(app, partial(app.run_command, GAP))
         rows.append({"key": _key(GAP), "title": command(GAP).title, **cost})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from tracelane.core.trace import Trace
@@ -31,7 +30,7 @@ def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_m
     """Return the session as a screen of so many cells and lines opens with it."""
     cells = max(1, width - title_cells(width))
     if session.viewport.width != cells:
-        session = keep_cursor(replace(session, viewport=session.viewport.resized(cells)))
+        session = keep_cursor(session._replace(viewport=session.viewport.resized(cells)))
     is_empty = session.selection is None and session.panel == "details"
     strips = strips_of(trace, session, has_marks)
     room = room_of(height, session.panel_size, maximised=False, empty=is_empty, strips=strips)

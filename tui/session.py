@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from tracelane.core.base.clock import Clocks
+from tracelane.core.base.clock import NO_CLOCKS, Clocks
 from tracelane.core.query.views import EventId, SliceId
 
 ZOOM_STEP = 1.5
@@ -101,8 +100,7 @@ class GapId(EventId):
 Selectable: TypeAlias = SliceId | InstantId | GapId
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(NamedTuple):
     """What is being looked at; everything a colleague needs to see the same picture."""
 
     viewport: Viewport
@@ -120,7 +118,7 @@ class Session:
     range: tuple[int, int] | None = None
     anchor: int | None = None  # where a range being drawn began; None: none is being drawn
     baseline: tuple[int, int] | None = None  # what tables hold their numbers against
-    clocks: Clocks = field(default_factory=Clocks)
+    clocks: Clocks = NO_CLOCKS
     panel: str = "details"
     panel_size: int = 8
     preset: str = "auto"  # which lanes in which order: everything, devices, launching, file; auto: as opened

@@ -106,7 +106,7 @@ def keep_marks(trace: Trace, marks: Sequence[Mark]) -> int:
 
 
 def session_json(session: Session) -> dict[str, Any]:
-    return {"schema": SCHEMA, "session": _encoded(replace(session, anchor=None))}
+    return {"schema": SCHEMA, "session": _encoded(session._replace(anchor=None))}
 
 
 def session_of(value: dict[str, Any] | None, trace: Trace) -> Session | None:
@@ -126,7 +126,7 @@ def _within(session: Session, trace: Trace) -> Session | None:
     view = session.viewport
     if view.end <= low or view.start >= high:
         return None
-    return replace(session, viewport=view.kept_within((low, high)))
+    return session._replace(viewport=view.kept_within((low, high)))
 
 
 def _sound(session: Session) -> bool:
@@ -223,7 +223,7 @@ class PendingFiles(NamedTuple):
         trace = trace_so_far(self.gathering)
         session = None if self.before is None else session_over(self.before, trace)
         if session is not None:
-            session = replace(session, panel="details", search="", filter="", only="")
+            session = session._replace(panel="details", search="", filter="", only="")
         return Prepared(trace, session)
 
 
@@ -294,10 +294,10 @@ def _on(before: Carried, session: Session, trace: Trace) -> Session | None:
     before_ns = session.clocks.offset(lane.source, lane.pid)
     later = 0 if source is None else clocks.offset(source, lane.pid) - before_ns
     now = _later(session if has_same else numbered_anew(session, numbers), later)
-    now = replace(now, clocks=clocks)
+    now = now._replace(clocks=clocks)
     chosen, was = now.selection, session.selection
     if chosen is not None and was is not None and _named(trace, chosen) != before.selected.get(was):
-        now = replace(now, selection=None)  # another slice has that number
+        now = now._replace(selection=None)  # another slice has that number
     return _within(now, trace)
 
 
@@ -318,8 +318,7 @@ def numbered_anew(session: Session, sources: Mapping[int, int]) -> Session:
 
     lane = None if session.focus is None else _renumbered(session.focus.lane, sources)
     sets: dict[str, Any] = {name: frozenset(renumbered(getattr(session, name))) for name in SETS_OF_KEYS}
-    return replace(
-        session,
+    return session._replace(
         focus=None if session.focus is None or lane is None else session.focus._replace(lane=lane),
         selection=_renumbered(session.selection, sources),
         pinned=tuple(renumbered(session.pinned)),
@@ -344,8 +343,7 @@ def _later(session: Session, ns: int) -> Session:
     def later(span: tuple[int, int] | None) -> tuple[int, int] | None:
         return None if span is None else (span[0] + ns, span[1] + ns)
 
-    return replace(
-        session,
+    return session._replace(
         viewport=session.viewport._replace(start=session.viewport.start + ns),
         cursor=session.cursor + ns,
         anchor=None if session.anchor is None else session.anchor + ns,

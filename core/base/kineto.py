@@ -169,7 +169,7 @@ class SliceKind(StrEnum):
     OTHER = "other"
 
 
-COMMUNICATION = re.compile(
+COMMUNICATION = late_pattern(
     any_of("communication")
     + r"|cross_device_reduce|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all"
     r"|collective-permute|(?<![a-z])deep_ep(?![a-z])|barrier_on_stream"
@@ -181,10 +181,10 @@ COLLECTIVE_STEP = late_pattern(
     r"(?P<tag>\[(?P<type>\w+),(?P<algorithm>\w*),(?P<bytes>\d*)\]) ?(?P<step>.*)", re.DOTALL
 )
 """Names of the steps of a collective that say what it is: `[AllReduce,AllReduce_AllGatherSum,2048] Send`."""
-COPYING = re.compile(r"^\[?(memcpy|dma)|" + any_of("copying"), re.IGNORECASE)
-FILLING = re.compile(r"^\[?memset|" + any_of("filling"), re.IGNORECASE)
+COPYING = late_pattern(r"^\[?(memcpy|dma)|" + any_of("copying"), re.IGNORECASE)
+FILLING = late_pattern(r"^\[?memset|" + any_of("filling"), re.IGNORECASE)
 """Names of device work that copies and fills memory."""
-HOST_COLLECTIVE = re.compile(any_of("collectives") + "|c10d::|record_param_comms", re.IGNORECASE)
+HOST_COLLECTIVE = late_pattern(f"^(?:{any_of('collectives')}|c10d::|record_param_comms)", re.IGNORECASE)
 """How names of operators and annotations begin that start a collective or stand for one."""
 COLLECTIVE_CALL = late_pattern(rf"^(?:{any_of('collective_calls')}):_?(\w+)")
 """What the host annotates: "nccl:all_reduce"."""
@@ -215,10 +215,10 @@ _KINDS: dict[str, SliceKind] = {
     for category in categories
 }
 _MAY_COMMUNICATE = {
-    SliceKind.KERNEL: COMMUNICATION.search,
-    SliceKind.OP: HOST_COLLECTIVE.match,
-    SliceKind.ANNOTATION: HOST_COLLECTIVE.match,
-    SliceKind.OTHER: HOST_COLLECTIVE.match,
+    SliceKind.KERNEL: COMMUNICATION,
+    SliceKind.OP: HOST_COLLECTIVE,
+    SliceKind.ANNOTATION: HOST_COLLECTIVE,
+    SliceKind.OTHER: HOST_COLLECTIVE,
 }
 """Kinds of categories that hold collectives too, and how their names tell."""
 
@@ -238,8 +238,8 @@ def slice_kind(category: str, name: str = "") -> SliceKind:
     if kind is None:
         calls = {"runtime": SliceKind.CALL, "driver": SliceKind.DRIVER_CALL}
         kind = calls.get(low.rpartition("_")[2], SliceKind.OTHER)
-    is_collective = _MAY_COMMUNICATE.get(kind)
-    return SliceKind.COLLECTIVE if name and is_collective is not None and is_collective(name) else kind
+    collective = _MAY_COMMUNICATE.get(kind)
+    return SliceKind.COLLECTIVE if name and collective is not None and collective.search(name) else kind
 
 
 @held_by_name

@@ -136,10 +136,10 @@ def _sharing(forms: dict[str, str]) -> list[str]:
 
 
 def _shortened(text: str, detail: int) -> str:
-    frame = _FRAME.match(text)
+    frame = _FRAME.match(text) if ".py" in text else None
     if frame:
         return frame.group(2) if not detail else text
-    spyre = _SPYRE.match(text)
+    spyre = _SPYRE.match(text) if text.startswith("spyre") else None
     if spyre:
         return spyre.group(1) if not detail else text
     if text.startswith("_Z"):

@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -87,16 +86,16 @@ def members_of(files: Iterable[str | Path], facts_of: Callable[[str | Path], Fil
     for numbers in _alike(by_name, lambda member: member.rank is not None):
         if _distinct(by_name, numbers) and not _distinct(members, numbers):
             for number in numbers:
-                members[number] = replace(members[number], rank=by_name[number].rank, world=None)
+                members[number] = members[number]._replace(rank=by_name[number].rank, world=None)
     for numbers in _alike(members, lambda member: member.rank is None and bool(member.axes)):
         ranks = ranks_by_axes([dict(members[number].axes) for number in numbers])
         for number, rank in zip(numbers, ranks):
-            members[number] = replace(members[number], rank=rank)
+            members[number] = members[number]._replace(rank=rank)
     _number_jobs(members)
     for numbers in _by_job(members):
         for number in numbers:
             member = members[number]
-            members[number] = replace(member, rank=member.job_rank, stem=_job(member) or member.stem)
+            members[number] = member._replace(rank=member.job_rank, stem=_job(member) or member.stem)
     return members
 
 
@@ -160,7 +159,7 @@ def _number_jobs(members: list[Member]) -> None:
         ranks = [whole_number(match[1]) for match in named if match is not None]
         if len({members[at].job_rank for at in numbers}) == 1 < len(set(ranks)) == len(numbers):
             for at, rank in zip(numbers, ranks):
-                members[at] = replace(members[at], job_rank=rank)
+                members[at] = members[at]._replace(job_rank=rank)
 
 
 def _by_job(members: Sequence[Member]) -> list[list[int]]:
@@ -203,7 +202,7 @@ def _by_span(members: Sequence[Member]) -> list[list[Member]]:
     for group in groups:
         if len(group) > 1:
             group.sort(key=lambda member: (member.host, member.pid or 0))
-            group[:] = [replace(member, rank=rank, numbered=True) for rank, member in enumerate(group)]
+            group[:] = [member._replace(rank=rank, numbered=True) for rank, member in enumerate(group)]
     return groups
 
 
@@ -213,10 +212,10 @@ def _by_stamp(members: Sequence[Member]) -> list[list[Member]]:
     """
     groups = _by_time(members, CAPTURE_GAP_NS, PROCESS_GAP_NS)
     if all(member.start_ns is not None for member in members):
-        begun = [replace(member, time_ns=member.start_ns or 0) for member in members]
+        begun = [member._replace(time_ns=member.start_ns or 0) for member in members]
         times = {member.path: member.time_ns for member in members}
         by_start = [
-            [replace(member, time_ns=times[member.path]) for member in group]
+            [member._replace(time_ns=times[member.path]) for member in group]
             for group in _by_time(begun, CAPTURE_GAP_NS, PROCESS_GAP_NS)
         ]
         return by_start if len(by_start) < len(groups) else groups

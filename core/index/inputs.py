@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -84,7 +83,7 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
             files.extend(remote_inputs(str(path)))
             continue
         if str(path) == STDIN or not os.path.isdir(path):
-            matching = [] if os.path.exists(path) else sorted(glob.glob(str(path)))
+            matching = [] if os.path.exists(path) else _matching(path)
             files.extend(Path(match) for match in matching if os.path.isfile(match))
             if not matching:
                 files.append(path)
@@ -164,7 +163,7 @@ def _missing(path: str) -> str:
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        return "" if any(map(os.path.exists, glob.glob(path))) else "no such file or directory"
+        return "" if any(map(os.path.exists, _matching(path))) else "no such file or directory"
     except OSError as error:
         return (error.strerror or str(error)).lower()
     return ""
@@ -193,3 +192,10 @@ def unfinished_note(path: str) -> tuple[str, ...]:
     if live:
         return (f"{name} is still being written: it holds what was there so far; --wait waits for the rest",)
     return (f"{name} was left unfinished: a profiler renames a trace that is complete",)
+
+
+def _matching(pattern: str | Path) -> list[str]:
+    """Return the paths that match a pattern of the shell, in order."""
+    import glob  # not needed for a path that is there
+
+    return sorted(glob.glob(str(pattern)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,8 +63,7 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """One file of a capture, by what its name and it itself say; `rank` is None for a host process, as a
     server's front end.
     """
@@ -84,7 +82,7 @@ class Member:
     numbered: bool = False  # no file tells its rank: it is its place among the processes of the run
     side: str = ""  # of two runs that are shown together what it is called there: "A rank 3 · eager"
     job_rank: int | None = None  # the pid of a FLEX job trace: its rank, if no other file has the same
-    source: Source | UnreadableError | None = field(default=None, compare=False, repr=False)
+    source: Source | UnreadableError | None = None
     """What is there, or why that is no trace; None for one that was not looked at."""
 
     @property
@@ -105,8 +103,7 @@ class Member:
 
     def with_facts(self, facts: FileFacts) -> Member:
         """Return the member with what its file says about itself, which counts more than its name."""
-        return replace(
-            self,
+        return self._replace(
             rank=self.rank if facts.rank is None else facts.rank,
             world=facts.world or self.world,
             host=facts.host or self.host,

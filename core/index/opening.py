@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -349,7 +348,7 @@ def resolve_files(
         return ResolvedFiles(tuple(Member(path, "", source=looks[path][0]) for path in files), named=named)
     files, skipped = _without_foreign(files, named, looks)
     members = [
-        replace(member, source=looks[member.path][0])
+        member._replace(source=looks[member.path][0])
         for member in members_of(files, lambda path: looks[path][1])
     ]
     ranked = any(member.rank is not None for member in members)

@@ -22,7 +22,7 @@ COMPUTED = "computed"
 """The form of a source that was computed, in place of a file's."""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class EventId:
     """What is named by the ordinal of an event in its source's event array: an identity that outlives a
     process. One kind of thing never equals another.

@@ -491,7 +491,7 @@ def _encoding(text: bytes) -> tuple[str, int]:
     for mark, encoding in _BOMS:
         if text.startswith(mark):
             return encoding, len(mark)
-    for pattern, encoding in _BARE_UTF16:
+    for pattern, encoding in _BARE_UTF16 if b"\0" in text[:2] else ():
         if pattern.match(text):
             return encoding, 0
     return "utf-8", 0
@@ -502,7 +502,7 @@ def _own_encoding(name: str, text: bytes) -> str:
     is_json = text.lstrip()[:1] in (b"{", b"[")
     if not is_json and (encoding := added_encoding(name, text)):
         return encoding
-    if _SNAPSHOT.match(text):
+    if not is_json and _SNAPSHOT.match(text):
         return SNAPSHOT
     for pattern, message in _FOREIGN_JSON if is_json else (*_FOREIGN, *_FOREIGN_BINARY):
         if pattern.match(text):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -94,7 +93,9 @@ def _by_child(scope: Scope, question: str) -> Any:
     request = {
         "question": question,
         "indexes": [[str(index.folder), index.path, _graphs(index)] for index in trace.indexes],
-        "members": [asdict(replace(member, path=str(member.path), source=None)) for member in trace.members],
+        "members": [
+            member._replace(path=str(member.path), source=None)._asdict() for member in trace.members
+        ],
         "aligned": bool(scope.clocks.offsets),
     }
     (answer,) = answers_of(MODULE, request, scope.cancelled, ONE_THREAD, behind=True)

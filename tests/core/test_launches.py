@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -626,7 +625,7 @@ def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_ca
         summed = metrics(of_step, ["kernels"])
         assert summed["kernels.calls"].value == row["count"]
         assert (summed["kernels.total"].value or 0) == row["total_ns"]
-        session = replace(first_session(trace, 80), range=of_step.range, clocks=trace.clocks)
+        session = first_session(trace, 80)._replace(range=of_step.range, clocks=trace.clocks)
         totals = kernels(scope_of(trace, session)).totals
         assert (totals["count"], totals["total_ns"]) == (row["count"], row["total_ns"])
     whole = kernels(scope).totals

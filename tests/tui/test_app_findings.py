@@ -167,12 +167,12 @@ async def test_a_range_is_judged_by_itself(trace: Trace) -> None:
     """With a range the panel speaks of it; without it, of the whole trace again."""
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         await press_keys(app, pilot, "2")
-        app.store.show(replace(app.session, range=(500_000, 610_000)))
+        app.store.show(app.session._replace(range=(500_000, 610_000)))
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
         assert pane.findings is not None and pane.findings.scope.startswith("range +500 µs")
         assert "launch-gaps" not in [finding.rule for finding in pane.findings.findings]
-        app.store.show(replace(app.session, range=None))
+        app.store.show(app.session._replace(range=None))
         await wait_until_idle(app, pilot)
         assert pane.findings.scope == "whole trace"
 
@@ -243,7 +243,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
         await wait_until_idle(app, pilot)
         assert " The host waits 461 ms for copies in " in screen_text(app)
         clocks = app.session.clocks.shifted((len(own.indexes), ""), 10**9)
-        app.store.show(replace(app.session, clocks=clocks, panel="findings"))
+        app.store.show(app.session._replace(clocks=clocks, panel="findings"))
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
         assert pane.findings is not None and pane.findings == forms.saved_findings(Scope(own))

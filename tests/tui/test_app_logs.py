@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,7 +139,7 @@ async def test_a_range_on_a_log_s_lane(overlay: Overlay) -> None:
     async with open_viewer(overlay, (140, 50)) as (app, pilot):
         await type_command(pilot, "only pwr")
         await pilot.press("down", "down")
-        app.store.show(replace(app.session, range=span))
+        app.store.show(app.session._replace(range=span))
         await wait_until_idle(app, pilot)
         assert f"mean {joules / 0.2:.6g} W" in screen_text(app)
         assert f"{min(w for _, w in pieces):.6g} .. {max(w for _, w in pieces):.6g} W" in screen_text(app)

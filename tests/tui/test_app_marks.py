@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -77,7 +77,7 @@ async def test_the_mark_next_to_the_cursor_goes(trace: Trace) -> None:
         times = [view.start + view.span * share // 10 for share in (1, 3, 6, 8)]
         for cursor, gone in ((5, 6), (4, 3), (9, 8), (0, 1)):
             app.store.dispatch(replace(app.store.now, marks=tuple(Mark(time, time) for time in times)))
-            app.store.go(replace(app.session, cursor=view.start + view.span * cursor // 10), "cursor")
+            app.store.go(app.session._replace(cursor=view.start + view.span * cursor // 10), "cursor")
             app.run_command("unmark")
             left = {mark.start for mark in app.store.now.marks}
             assert {*times} - left == {view.start + view.span * gone // 10}
@@ -161,8 +161,8 @@ def test_every_part_of_a_session_survives(trace: Trace) -> None:
             baseline=(low, low + 7),
             clocks=Clocks(MappingProxyType({(1, ""): 5, (0, "9"): -(2**70)})),
         )
-        texts = {f.name: "x" for f in fields(Session) if f.type == "str"}
-        session = replace(session, **texts)  # type: ignore[arg-type]
+        texts = {name: "x" for name, kind in TYPES.items() if kind == "str"}
+        session = session._replace(**texts)  # type: ignore[arg-type]
         assert session_of(session_json(session), trace) == session
 
 
@@ -187,6 +187,7 @@ def test_a_damaged_view_is_no_view(value: dict[str, object] | None, trace: Trace
     assert saved_session(trace) is None and read_object(_file(trace, "view")) == {"schema": 9}
 
 
+TYPES = {name: kind.__forward_arg__ for name, kind in Session.__annotations__.items()}
 WRONG = {
     "int": ("x", None, True, ("x",)),
     "str": (1, None, ("x",)),
@@ -200,16 +201,16 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Session)])
+@pytest.mark.parametrize("name", Session._fields)
 def test_a_view_of_other_types_is_no_view(name: str, trace: Trace) -> None:
     """Whatever of a kept view is of another type than it has to be, nothing of it is used."""
     session = first_session(trace, 80)
-    kind = next(str(field.type) for field in fields(Session) if field.name == name)
+    kind = TYPES[name]
     assert session_of(session_json(session), trace) == session
     for value in WRONG[kind.partition("[")[0].partition(" ")[0]]:
         if name != "anchor" and not (value is None and "None" in kind):
             stored = session_json(session)
-            stored["session"][name] = session_json(replace(session, **{name: value}))["session"][name]
+            stored["session"][name] = session_json(session._replace(**{name: value}))["session"][name]
             assert session_of(stored, trace) is None, (name, value)
 
 
@@ -220,7 +221,7 @@ def test_a_view_of_other_types_is_no_view(name: str, trace: Trace) -> None:
 )
 def test_a_view_of_impossible_numbers_is_no_view(wrong: dict[str, int], trace: Trace) -> None:
     """A view with more lines for a row than there are, or fewer than none, is left aside."""
-    session = replace(first_session(trace, 80), **wrong)  # type: ignore[arg-type]
+    session = first_session(trace, 80)._replace(**wrong)  # type: ignore[arg-type]
     assert session_of(session_json(session), trace) is None
 
 
@@ -331,6 +332,6 @@ async def test_the_ruler_tells_the_distance(trace: Trace) -> None:
         await pilot.press(*"here", "enter", "right")
         ns = app.session.cursor - app.store.now.marks[0].start
         assert f"◆ here +{format_ns(ns)}" in screen_text(app)
-        app.store.show(replace(app.session, cursor=app.session.cursor - 2 * ns))
+        app.store.show(app.session._replace(cursor=app.session.cursor - 2 * ns))
         await pilot.pause()
         assert f"◆ here -{format_ns(ns)}" in screen_text(app)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -338,7 +337,7 @@ async def test_a_hatch_by_mouse_and_by_key(trace: Trace) -> None:
         await pilot.click("#lanes", offset=(title_cells(160) + cell, y))
         selected = app.session.selection
         assert isinstance(selected, GapId)
-        app.store.go(replace(app.session, selection=None, focus=line.row_key))
+        app.store.go(app.session._replace(selection=None, focus=line.row_key))
         await pilot.pause()
         app.run_command("details")
         await pilot.pause()

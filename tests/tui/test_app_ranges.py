@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -74,7 +73,7 @@ async def test_the_selection_becomes_the_range(file_trace: Trace) -> None:
     async with open_viewer(file_trace) as (app, pilot):
         await pilot.press("home", "r")
         assert app.session.range == (file_trace.steps[0].start, file_trace.steps[0].end)
-        app.store.show(replace(app.session, range=None, cursor=file_trace.span[1]))
+        app.store.show(app.session._replace(range=None, cursor=file_trace.span[1]))
         await pilot.press("r")
         assert "nothing is selected" in message(app)
         app.action_jump(0, LAUNCH)
@@ -134,12 +133,12 @@ async def test_kept_and_dropped(trace: Trace) -> None:
     u brings it back.
     """
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        app.store.show(replace(app.session, cursor=trace.span[1]))
+        app.store.show(app.session._replace(cursor=trace.span[1]))
         app.run_command("baseline")
         await pilot.pause()
         assert app.session.baseline is None and "step at the cursor" in message(app)
         first, second = trace.steps[:2]
-        app.store.show(replace(app.session, cursor=first.start))
+        app.store.show(app.session._replace(cursor=first.start))
         app.run_command("baseline")
         await pilot.pause()
         assert app.session.baseline == (first.start, first.end)
@@ -188,7 +187,7 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
     """
     async with open_viewer(trace, (220, 50)) as (app, pilot):
         first, second = trace.steps[:2]
-        app.store.show(replace(app.session, cursor=first.start))
+        app.store.show(app.session._replace(cursor=first.start))
         app.run_command("baseline")
         await pilot.press(">", "r")
         for name in (name for name, (_, panel) in PANELS.items() if panel.is_compared):
@@ -224,7 +223,7 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
 async def test_changes_are_sorted_by_size(trace: Trace) -> None:
     """Sorting by a Δ column puts the largest change first, whatever its sign."""
     async with open_viewer(trace, (160, 50)) as (app, pilot):
-        app.store.show(replace(app.session, range=(START, START + 14 * MS)))
+        app.store.show(app.session._replace(range=(START, START + 14 * MS)))
         app.run_command("baseline")
         await press_keys(app, pilot, "escape", "t", "t")
         pane = app.main.query_one("#table", TablePane)
@@ -331,8 +330,8 @@ TRACES = (
 def scene_on(trace: Trace, row: RowKey, start: int) -> Scene:
     """Return the viewer's state with a row in focus, zoomed in so far that every gap is a cell wide."""
     session = first_session(trace, 200)
-    session = replace(session, focus=row, cursor=start, clocks=trace.clocks)
-    session = replace(session, viewport=view_of(start, start + 200, 200))
+    session = session._replace(focus=row, cursor=start, clocks=trace.clocks)
+    session = session._replace(viewport=view_of(start, start + 200, 200))
     layout = Layout(trace, session)
     return Scene(trace, session, layout, 40)
 
@@ -346,7 +345,7 @@ def walked(trace: Trace, scene: Scene) -> list[Session]:
         except Refusal:
             break
         sessions.append(session)
-        scene = scene._replace(session=replace(session, viewport=scene.session.viewport))
+        scene = scene._replace(session=session._replace(viewport=scene.session.viewport))
     return sessions
 
 
@@ -510,7 +509,7 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
         app.run_command("steps-by-name")
         assert app.session.steps == "aten::linear" and "4 steps" in message(app)
         op = app.store.selected
-        app.store.show(replace(app.session, cursor=op.start, selection=None, range=None))
+        app.store.show(app.session._replace(cursor=op.start, selection=None, range=None))
         await pilot.press(">", "r")
         start, end = app.session.range or (0, 0)
         assert (start - op.start, end - start) == (10_000_000, op.end - op.start)

@@ -6,7 +6,6 @@ import csv
 import html
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -88,7 +87,7 @@ async def test_slices(file_trace: Trace, tmp_path: Path, capsys: pytest.CaptureF
     options = ("--lanes", "main", "--where", "-launch", "--from", "+20us", "--to", "+90us")
     async with open_viewer(with_cheap_lanes(file_trace), (120, 50)) as (app, pilot):
         app.store.show(
-            replace(app.session, only="main", filter="-launch", range=(start + 20_000, start + 90_000))
+            app.session._replace(only="main", filter="-launch", range=(start + 20_000, start + 90_000))
         )
         for form in ("csv", "json"):
             path = tmp_path / f"slices.{form}"
@@ -195,14 +194,14 @@ async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> Non
         out = tmp_path / "cut.json.gz"
         assert "no range" in await ordered(app, pilot, f"cut {out}")
         assert "FILE.json" in await ordered(app, pilot, "cut")
-        app.store.show(replace(app.session, range=(310_000, 520_000)))
+        app.store.show(app.session._replace(range=(310_000, 520_000)))
         assert await ordered(app, pilot, f"cut {out}") == f"saved {out}: 3 slices"
         assert "give another name" in await ordered(app, pilot, f"cut {out}")
-        app.store.show(replace(app.session, clocks=Clocks().shifted((0, ""), 200_000)))
+        app.store.show(app.session._replace(clocks=Clocks().shifted((0, ""), 200_000)))
         moved = tmp_path / "moved.json"
         assert await ordered(app, pilot, f"cut {moved}") == f"saved {moved}: 3 slices"
         # A device with a clock of its own: what stands in the range on the screen is what is written.
-        app.store.show(replace(app.session, clocks=Clocks().shifted((0, "1"), -100_000)))
+        app.store.show(app.session._replace(clocks=Clocks().shifted((0, "1"), -100_000)))
         device = tmp_path / "device.json"
         assert await ordered(app, pilot, f"cut {device}") == f"saved {device}: 3 slices"
     names = []

@@ -77,7 +77,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
         assert all(mark for _, mark in runs_of(app, 1))
         strips = app.main.query_one(Minimap).render_line(0)
         assert any(segment.style and segment.style.underline for segment in strips)
-        app.store.show(app.session.__class__(**{**vars(app.session), "cursor": app.trace.span[0]}))
+        app.store.show(app.session._replace(cursor=app.trace.span[0]))
         seen = []
         for _ in range(3):
             await pilot.press("n")

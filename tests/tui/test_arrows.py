@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +213,7 @@ async def test_key(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
         await pilot.pause()
         await wait_until_idle(app, pilot)
         assert "─▸" not in screen_text(app) and not app.session.flows
-        app.store.show(replace(app.session, selection=SliceId(0, 2)))
+        app.store.show(app.session._replace(selection=SliceId(0, 2)))
         await wait_until_idle(app, pilot)
         assert "─▸" in screen_text(app)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,8 +49,7 @@ def frame(
 def test_every_line_has_the_screens_width(trace: Trace) -> None:
     """Titles, rows, counters, folded lines and empty ones all fill the width exactly."""
     session = session_of(trace)
-    folded = replace(
-        session,
+    folded = session._replace(
         folded=frozenset({lane_key(trace.lanes[0]), (0, trace.processes[1].pid)}),
         pinned=(lane_key(trace.lanes[1]),),
         focus=RowKey(lane_key(trace.lanes[0]), 1),
@@ -86,7 +84,7 @@ def test_moving_the_selection_asks_nothing(trace: Trace) -> None:
     frame(trace, session, reader)
     queries = reader.queries
     for ordinal in (0, 1, 2, 14):
-        moved = replace(session, selection=SliceId(0, ordinal), cursor=START + ordinal, scroll=ordinal % 3)
+        moved = session._replace(selection=SliceId(0, ordinal), cursor=START + ordinal, scroll=ordinal % 3)
         frame(trace, moved, reader)
     assert reader.queries == queries
 
@@ -96,11 +94,11 @@ def test_a_frame_asks_only_for_visible_rows(tmp_path: Path) -> None:
     lanes = [L([S(10 * n, 5)], tid=str(n), name=f"t{n}", one_row=True) for n in range(300)]
     write_index(tmp_path / "index", lanes)
     trace = Trace([Index.open(tmp_path / "index")])
-    session = replace(session_of(trace), unfolded=frozenset({(0, "1")}), show_quiet=True)
+    session = session_of(trace)._replace(unfolded=frozenset({(0, "1")}), show_quiet=True)
     reader = RowReader(trace)
     frame(trace, session, reader, height=40)
     assert reader.queries <= 40
-    frame(trace, replace(session, scroll=20), reader, height=40)
+    frame(trace, session._replace(scroll=20), reader, height=40)
     assert reader.queries <= 60
 
 
@@ -162,7 +160,7 @@ def test_counters_hold_their_value(trace: Trace) -> None:
     """A counter is step-wise on its whole series' scale; its title tells the value at the cursor."""
     reader = RowReader(trace)
     lane = next(lane for lane in trace.lanes if lane.kind == LaneKind.COUNTER)
-    session = replace(session_of(trace), cursor=START + 5 * MS + 1)
+    session = session_of(trace)._replace(cursor=START + 5 * MS + 1)
     row = reader.row(lane, 0, Viewport(START, 7 * MS, 7), session.clocks, "category")
     assert isinstance(row, SampleRow)
     assert row.values[:6] == (0, 1, 2, 3, 4, 5)

@@ -10,7 +10,6 @@ import shlex
 import signal
 import sys
 import termios
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -265,7 +264,7 @@ def test_ascii(tmp_path: Path) -> None:
     lane = L([S(0, 100, "层归一化"), S(100, 100, "é")], one_row=True, process_name="Zürich")
     write_index(tmp_path / "index", [lane])
     trace = Trace([Index.open(tmp_path / "index")])
-    session = replace(session_of(trace), range=(20, 60))
+    session = session_of(trace)._replace(range=(20, 60))
     lines = picture(trace, session, (80, 24), glyphs=ASCII).plain.split("\n")
     assert all(line.isascii() for line in lines), lines
     assert {len(line) for line in lines} == {80}
@@ -313,7 +312,7 @@ def trace_line(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 )
 def test_search_and_filter_come_back(trace_line: Trace, search: str, filter: str) -> None:
     """The line's options, read as the shell and `view` read them, are the session's search and filter."""
-    session = replace(first_session(trace_line, 80), search=search, filter=filter)
+    session = first_session(trace_line, 80)._replace(search=search, filter=filter)
     words = shlex.split(view_line(trace_line, session))
     assert words[:2] == ["tracelane", "view"]
     params = command_named("view").make_context("view", words[2:]).params
@@ -354,7 +353,7 @@ def test_all_captures_come_back(tmp_path: Path) -> None:
 
 def test_a_picture_tells_what_was_found_and_hidden(trace_line: Trace) -> None:
     """A line counts the hits and marks where they lie, another says what is hidden; it is no higher."""
-    session = replace(first_session(trace_line, 80), search="mm", filter="dur>1us -mm1")
+    session = first_session(trace_line, 80)._replace(search="mm", filter="dur>1us -mm1")
     lines = plain_picture(trace_line, session, (80, 12)).split("\n")
     assert len(lines) <= 12
     hit_line = next(line for line in lines if line.startswith("4 found"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 from textual.pilot import Pilot
@@ -130,7 +129,7 @@ async def test_the_tree_is_that_of_the_range(trace: Trace) -> None:
     async with open_viewer(trace, (140, 40)) as (app, pilot):
         await press_keys(app, pilot, "3")
         whole = app.main.query_one("#tree", TreePane).shown_table
-        app.store.show(replace(app.session, range=(trace.steps[0].start, trace.steps[0].end)))
+        app.store.show(app.session._replace(range=(trace.steps[0].start, trace.steps[0].end)))
         await wait_until_idle(app, pilot)
         part = app.main.query_one("#tree", TreePane).shown_table
         assert whole is not None and part is not None

@@ -8,7 +8,6 @@ import gc
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 from weakref import ref
@@ -317,7 +316,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int, monkeypatch: 
         await until_there(app, pilot, 1)
         await pilot.press("W", "shift+down", "shift+down")
         start = app.session.cursor
-        app.store.go(replace(app.session, range=(start, start + 5 * US)))
+        app.store.go(app.session._replace(range=(start, start + 5 * US)))
         await pilot.press("w")
         left, before = ref(app.trace), app.session
         assert before.focus is not None and before.focus.lane.source == rank
@@ -518,8 +517,7 @@ async def test_read_again_it_begins_where_it_was(tmp_path: Path) -> None:
     trace = open_trace(folder, index_dir=tmp_path / "other")
     lane = LaneKey(1, "0", "7")
     session = TracelaneApp(trace, config=Config()).session
-    before = replace(
-        session,
+    before = session._replace(
         viewport=Viewport(5_000_000, 2_000_000, session.viewport.width),
         cursor=5_500_000,
         focus=RowKey(lane, 0),

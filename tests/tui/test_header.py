@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -143,7 +142,7 @@ def test_ranks_say_who_waits(titles: int, glyphs, lines: int, marks: list[str], 
     collectives it comes last, or a mark; the numbers are those of `ranks`.
     """
     trace = opened(DLRM, corpus_cache)
-    session = replace(first_session(trace, 80), rank_lines=lines)
+    session = first_session(trace, 80)._replace(rank_lines=lines)
     look = LineContext(Palette(Depth.TRUECOLOR), glyphs, titles, 80)
     reader, layout = RowReader(trace), Layout(trace, session)
 

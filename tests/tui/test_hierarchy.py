@@ -210,7 +210,7 @@ def test_ranks_that_wait_are_hatched(corpus_cache: Path) -> None:
     assert with_devices_in_view(trace, session, 12).rank_lines == 1
     first = Layout(trace, opened).line(0)
     assert first is not None and first.process is not None
-    open_rank = replace(opened, unfolded=frozenset({process_key(first.process)}))
+    open_rank = opened._replace(unfolded=frozenset({process_key(first.process)}))
     titles = [line for line in Layout(trace, open_rank).lines(0, 99) if line.kind is LineKind.PROCESS]
     assert sum(line.process == first.process for line in titles) == 1  # an open rank has one title
     assert waiting[2] < 2 and waiting[1] > waiting[3] > waiting[0] > 5
@@ -242,7 +242,7 @@ def test_nothing_says_nothing(corpus_cache: Path) -> None:
     trace = open_trace(CORPUS / "gpu" / "tl_h100_qwen_infer.json.gz", index_dir=corpus_cache)
     session = first_session(trace, SIZE[0])
     for is_whole in (False, True):
-        layout = Layout(trace, replace(session, show_quiet=is_whole))
+        layout = Layout(trace, session._replace(show_quiet=is_whole))
         titles = [line.title for line in layout.lines(0, layout.height)]
         assert ("Spans" in titles) == ("thread 0 (python3)" in titles) == is_whole
         assert ("1 host thread" in titles) == (not is_whole)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from textual import events
@@ -239,7 +238,7 @@ async def test_every_key_does_something_or_says_why_not(
                 if selected:
                     app.action_jump(0, LAUNCH)
                 if command.id == "panel-details":
-                    app.store.show(replace(app.session, panel="problems"))
+                    app.store.show(app.session._replace(panel="problems"))
                 app.main.set_focus(app.main.query_one(LaneCanvas))
                 app.say("")
                 await pilot.pause()

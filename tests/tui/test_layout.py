@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,7 +70,7 @@ def test_rows_of_two_lines(rows: int, device_rows: int, expected: list[int], las
     the lane, the position and the fold; rows of the host have one.
     """
     trace = fake_trace([LaneSpec("main", rows=2)], [LaneSpec("stream 7", rows=rows)], labels=("CPU", "GPU 0"))
-    session = replace(SESSION, device_lines=2, device_rows=device_rows)
+    session = SESSION._replace(device_lines=2, device_rows=device_rows)
     layout = Layout(trace, session)
     lines = layout.lines(0, layout.height)
     of_host, of_device = (
@@ -88,18 +87,18 @@ def test_rows_of_two_lines(rows: int, device_rows: int, expected: list[int], las
     below = layout.visible(0, layout.height - 2)[-1]
     assert below is not None and below.title.endswith("below")
     assert of_device[-1][1].title == last or last == "stream 7"
-    assert layout_of(trace, replace(session, device_lines=1), layout).height < layout.height
+    assert layout_of(trace, session._replace(device_lines=1), layout).height < layout.height
 
 
 def test_the_second_line_of_a_row_is_in_sight_too() -> None:
     """A row of two lines that gets the focus is scrolled to so far that both are seen."""
     specs = [LaneSpec(f"stream {number}") for number in range(30)]
     trace = fake_trace(specs, labels=("GPU 0",))
-    session = replace(SESSION, device_lines=2)
+    session = SESSION._replace(device_lines=2)
     layout = Layout(trace, session)
     for height in (4, 9, 10, 11):
         for lane in trace.lanes:
-            seen = in_view(replace(session, focus=RowKey(lane_key(lane), 0)), layout, height)
+            seen = in_view(session._replace(focus=RowKey(lane_key(lane), 0)), layout, height)
             visible = layout.visible(seen.scroll, height)
             assert [line.half for line in visible if line and line.lane is lane] == [Half.UPPER, Half.LOWER]
 
@@ -151,7 +150,7 @@ def test_folding_a_lane_and_a_process() -> None:
     trace = fake_trace(
         [LaneSpec("main")], [LaneSpec("a"), *(LaneSpec(f"idle {i}", **QUIET) for i in range(3))]
     )
-    folded = replace(SESSION, folded=frozenset({process_key(trace.processes[1])}))
+    folded = SESSION._replace(folded=frozenset({process_key(trace.processes[1])}))
     assert titles(trace, folded) == ["process 0", "main", "process 1 · 4 lanes"]
     layout = Layout(trace, folded)
     assert [layout.y_of(RowKey(lane_key(lane), 0)) for lane in trace.lanes] == [1, 2, 2, 2, 2]
@@ -170,11 +169,11 @@ def test_folded_ranks() -> None:
     assert [line.members for line in lines] == [(0,), (2,), (4,)]
     assert {line.part for line in lines} == {""}
     for count in (2, 3):
-        layout = Layout(trace, replace(SESSION, rank_lines=count))
+        layout = Layout(trace, SESSION._replace(rank_lines=count))
         parts = [line.part for line in layout.lines(0, layout.height)]
         assert parts == [*RANK_PARTS[:count], *RANK_PARTS[:count], ""]
         assert all(layout.y_of(RowKey(lane_key(trace.lanes[lane]), 0)) == count for lane in (2, 3))
-    many = Layout(fake_trace(*[specs] * 4, are_ranks=True), replace(SESSION, rank_lines=3))
+    many = Layout(fake_trace(*[specs] * 4, are_ranks=True), SESSION._replace(rank_lines=3))
     above = [many.title_above(scroll, 6) for scroll in range(6)]
     assert above == [None, many.line(0), None, None, many.line(3), None]
 
@@ -183,7 +182,7 @@ def test_ranks_that_are_not_there_yet_have_no_title_above_them() -> None:
     """What is said of a missing rank stays where it is: no title of another rank stands on it."""
     trace = fake_trace(*[[LaneSpec("main", rows=4)]] * 4, are_ranks=True, missing=(1, 2))
     unfolded = frozenset(process_key(head) for head in rank_heads(trace).values())
-    layout = Layout(trace, replace(SESSION, unfolded=unfolded))
+    layout = Layout(trace, SESSION._replace(unfolded=unfolded))
     missing = [y for y in range(layout.height) if layout.lines(y, 1)[0].kind is LineKind.MISSING]
     assert len(missing) == 2
     for y in missing:
@@ -194,11 +193,11 @@ def test_what_a_filter_empties_is_hidden(tmp_path: Path) -> None:
     """A lane of which a filter leaves nothing has no line; hits of another filter count for nothing."""
     events = [complete(0, 9, "a", tid=1), complete(0, 9, "b", tid=2)]
     trace = Trace([index_of(events, tmp_path / "two")])
-    hits, session = matches(trace, parse("a"), trace.clocks), replace(SESSION, filter="a")
+    hits, session = matches(trace, parse("a"), trace.clocks), SESSION._replace(filter="a")
     layout = layout_of(trace, session, None, hits)
     assert [line.lane.tid for line in layout.lines(0, 9) if line.lane] == ["1"] and layout.hidden_lanes == 1
     assert layout_of(trace, session, layout, hits) is layout
-    other = layout_of(trace, replace(SESSION, filter="b"), None, hits)
+    other = layout_of(trace, SESSION._replace(filter="b"), None, hits)
     assert len([line for line in other.lines(0, 9) if line.lane]) == 2
 
 
@@ -257,15 +256,15 @@ def test_hidden_lanes_are_counted() -> None:
     assert titles(trace)[-1] == "12 empty lanes and 1 empty process not shown"
     assert titles(fake_trace([LaneSpec("t 1")], empty=1))[-1] == "1 empty lane not shown"
     cases = [
-        (replace(SESSION, hidden_lanes=frozenset({lane_key(trace.lanes[2])})), 1, ["t 1", "t 2", "gpu"]),
-        (replace(SESSION, hidden_alike=(alike("t 7"),)), 2, ["main", "gpu"]),
+        (SESSION._replace(hidden_lanes=frozenset({lane_key(trace.lanes[2])})), 1, ["t 1", "t 2", "gpu"]),
+        (SESSION._replace(hidden_alike=(alike("t 7"),)), 2, ["main", "gpu"]),
         (
-            replace(SESSION, hidden_processes=frozenset({process_key(trace.processes[1])})),
+            SESSION._replace(hidden_processes=frozenset({process_key(trace.processes[1])})),
             1,
             ["t 1", "t 2", "main"],
         ),
-        (replace(SESSION, only="^t|gpu"), 1, ["t 1", "t 2", "gpu"]),
-        (replace(SESSION, only="T ("), 4, []),
+        (SESSION._replace(only="^t|gpu"), 1, ["t 1", "t 2", "gpu"]),
+        (SESSION._replace(only="T ("), 4, []),
     ]
     for session, hidden, left in cases:
         layout = Layout(trace, session)
@@ -278,7 +277,7 @@ def test_hidden_lanes_are_counted() -> None:
 def test_pinned_lanes_stay_above() -> None:
     """Pinned lanes stand above the scrolled ones with their process's name, and a rule under them."""
     trace = fake_trace([LaneSpec(f"t{i}") for i in range(40)])
-    session = replace(SESSION, pinned=(lane_key(trace.lanes[30]),), scroll=10)
+    session = SESSION._replace(pinned=(lane_key(trace.lanes[30]),), scroll=10)
     layout = Layout(trace, session)
     lines = layout.visible(session.scroll, 20)
     assert len(lines) == 20
@@ -293,7 +292,7 @@ def test_pinned_lanes_stay_above() -> None:
 def test_pinned_lanes_of_many_rows_are_cut() -> None:
     """All pinned lanes together have twelve rows at most; below few lines no title stays."""
     trace = fake_trace([LaneSpec("a", rows=8), LaneSpec("b", rows=8), LaneSpec("c", rows=8)])
-    layout = Layout(trace, replace(SESSION, pinned=tuple(map(lane_key, trace.lanes[:2]))))
+    layout = Layout(trace, SESSION._replace(pinned=tuple(map(lane_key, trace.lanes[:2]))))
     rows = [(line.lane and line.lane.title, line.depth) for line in layout.pinned[:-1]]
     assert rows == [*(("a", depth) for depth in range(8)), *(("b", depth) for depth in range(4))]
     assert layout.title_above(3, 8) is None and layout.title_above(3, 9) == layout.line(0)
@@ -311,7 +310,7 @@ def test_nothing_at_all(height: int) -> None:
 def test_any_height(height: int, pinned: int) -> None:
     """However high the lane area, it gets exactly so many lines, and scrolling stops at the ends."""
     trace = fake_trace([LaneSpec(f"t{i}") for i in range(40)])
-    session = replace(SESSION, pinned=tuple(lane_key(lane) for lane in trace.lanes[:pinned]))
+    session = SESSION._replace(pinned=tuple(lane_key(lane) for lane in trace.lanes[:pinned]))
     layout = Layout(trace, session)
     for scroll in (-5, 0, 7, 10**6):
         lines = layout.visible(scroll, height)
@@ -334,11 +333,11 @@ def test_a_layout_is_kept_while_moving() -> None:
     """Zooming, selecting and scrolling keep the layout, folding makes a new one."""
     trace = fake_trace([LaneSpec("main", rows=3)])
     layout = layout_of(trace, SESSION)
-    moved = replace(
-        SESSION, viewport=Viewport(5, 500, 100), cursor=9, scroll=1, focus=RowKey(lane_key(trace.lanes[0]), 1)
+    moved = SESSION._replace(
+        viewport=Viewport(5, 500, 100), cursor=9, scroll=1, focus=RowKey(lane_key(trace.lanes[0]), 1)
     )
     assert layout_of(trace, moved, layout) is layout
-    folded = replace(SESSION, folded=frozenset({lane_key(trace.lanes[0])}))
+    folded = SESSION._replace(folded=frozenset({lane_key(trace.lanes[0])}))
     assert layout_of(trace, folded, layout) is not layout
 
 
@@ -397,7 +396,7 @@ def test_what_is_below_pinned_lanes(
 ) -> None:
     """Pinned lanes and their rule take their lines from those that scroll, of few lines none."""
     trace = fake_trace([LaneSpec("p"), *(LaneSpec(f"t{n}", rows=3) for n in range(10))])
-    session = replace(SESSION, pinned=tuple(lane_key(lane) for lane in trace.lanes[:pinned]))
+    session = SESSION._replace(pinned=tuple(lane_key(lane) for lane in trace.lanes[:pinned]))
     layout = Layout(trace, session)
     line = layout.visible(0, height)[-1]
     assert line is not None and line.title == last
@@ -442,7 +441,7 @@ def test_the_focus_is_never_under_a_line_that_says_something_else(height: int, b
     for line in lines:
         assert line is not None
         if line.row_key is not None:
-            session = in_view(replace(SESSION, focus=line.row_key, scroll=begin), layout, height)
+            session = in_view(SESSION._replace(focus=line.row_key, scroll=begin), layout, height)
             assert any(
                 one is not None and one.holds(line.row_key) for one in layout.visible(session.scroll, height)
             )
@@ -492,7 +491,7 @@ def test_a_chain_is_one_line(share: float, category: str, depths: list[int], tmp
     assert [line.depth for line in rows] == depths
     key = lane_key(trace.lanes[0])
     assert layout.y_of(RowKey(key, 1)) == (1 if len(depths) == 2 else 2)
-    opened = Layout(trace, replace(SESSION, unfolded=frozenset({key})))
+    opened = Layout(trace, SESSION._replace(unfolded=frozenset({key})))
     assert [line.depth for line in opened.lines(0, opened.height) if line.kind is LineKind.ROW] == [0, 1, 2]
     brute = trace.row_columns(trace.lanes[0]).repeat_those_above(0.95).tolist()
     assert brute == [depth not in depths for depth in range(3)]
@@ -516,17 +515,17 @@ def test_frames_with_slivers_beside_them_fold(tmp_path: Path) -> None:
     assert [(line.depth, line.frames) for line in rows] == expected
     key = lane_key(trace.lanes[0])
     assert [layout.y_of(RowKey(key, depth)) for depth in range(10)] == [1, 1, 1, 2, 3, 3, 3, 4, 4, 4]
-    opened = Layout(trace, replace(SESSION, unfolded=frozenset({key})))
+    opened = Layout(trace, SESSION._replace(unfolded=frozenset({key})))
     drawn = [line.depth for line in opened.lines(0, opened.height) if line.kind is LineKind.ROW]
     assert drawn == list(range(10))
 
     look, view = LineContext(Palette(Depth.NONE), UNICODE, 16, 100), Viewport(0, 10_000_000, 100)
-    reader, session = RowReader(trace), replace(SESSION, viewport=view)
+    reader, session = RowReader(trace), SESSION._replace(viewport=view)
     text = "".join(part.text for part in line_segments(rows[2], reader, session, look))
     assert "⋯ 3 frames … f " in text
     reader.look_for(matches(trace, parse("before"), trace.clocks), None)
     marked = line_segments(rows[2], reader, session, look)
     assert [part.style is not None and part.style.underline for part in marked].count(True) == 1
-    session = replace(session, selection=SliceId(0, 7), viewport=Viewport(0, 100_000, 100))
+    session = session._replace(selection=SliceId(0, 7), viewport=Viewport(0, 100_000, 100))
     text = "".join(part.text for part in line_segments(rows[2], reader, session, look))
     assert "⋯ before" in text and "3 frames" not in text.partition("before")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ def first(trace: Trace) -> Session:
 def chosen(trace: Trace, session: Session, ordinal: int) -> Session:
     thing = thing_by_id(trace, session.clocks, SliceId(0, ordinal))
     assert thing is not None
-    session = replace(session, cursor=thing.start)
+    session = session._replace(cursor=thing.start)
     return select.select(Scene(trace, session, Layout(trace, session), HEIGHT), thing)
 
 
@@ -101,9 +101,9 @@ def test_up_to_the_enclosing_then_to_the_lane_above(trace: Trace, first: Session
 
 def test_down_to_the_child_at_the_cursor_then_below(trace: Trace, first: Session) -> None:
     """Down goes to the child under the cursor or nearest to it, then to the lane below."""
-    session = replace(chosen(trace, first, 11), cursor=START + 14 * MS)
+    session = chosen(trace, first, 11)._replace(cursor=START + 14 * MS)
     assert do(trace, session, "down").selection == SliceId(0, 13)
-    session = replace(session, cursor=START + 12 * MS)
+    session = session._replace(cursor=START + 12 * MS)
     session = do(trace, session, "down")
     assert session.selection == SliceId(0, 12)
     below = do(trace, session, "down")
@@ -113,7 +113,7 @@ def test_down_to_the_child_at_the_cursor_then_below(trace: Trace, first: Session
 
 def test_lane_moves_keep_the_time(trace: Trace, first: Session) -> None:
     """J and K go lane by lane, to the first row, and do not move the time."""
-    session = replace(first, focus=key(trace, "main", 2))
+    session = first._replace(focus=key(trace, "main", 2))
     down = do(trace, session, "lane-down")
     assert down.focus == key(trace, "worker 0")
     assert down.viewport == first.viewport
@@ -124,11 +124,11 @@ def test_lane_moves_keep_the_time(trace: Trace, first: Session) -> None:
 
 def test_enter_selects_what_is_at_the_cursor(trace: Trace, first: Session) -> None:
     """Without a selection the slice at the cursor, else the nearest in view, is selected; instants too."""
-    session = replace(first, focus=key(trace, "main", 2), cursor=START + 14 * MS + 1)
+    session = first._replace(focus=key(trace, "main", 2), cursor=START + 14 * MS + 1)
     moved = select.at_cursor(Scene(trace, session, Layout(trace, session), HEIGHT))
     assert moved.selection == SliceId(0, 13)
     stream = next(lane for lane in trace.lanes if lane.instants)
-    session = replace(first, focus=RowKey(lane_key(stream), len(stream.rows) - 1))
+    session = first._replace(focus=RowKey(lane_key(stream), len(stream.rows) - 1))
     assert isinstance(
         select.at_cursor(Scene(trace, session, Layout(trace, session), HEIGHT)).selection, InstantId
     )
@@ -147,7 +147,7 @@ def test_enter_in_a_gap(trace: Trace, first: Session) -> None:
         (before.end + gap // 4, after.start - gap // 4, after.start - gap // 3, 12),
     ]
     for start, end, cursor, ordinal in cases:
-        session = replace(first, focus=row, cursor=cursor, viewport=view.view_of(start, end, 80))
+        session = first._replace(focus=row, cursor=cursor, viewport=view.view_of(start, end, 80))
         moved = select.at_cursor(Scene(trace, session, Layout(trace, session), HEIGHT))
         assert moved.selection == SliceId(0, ordinal)
         assert moved.viewport.span == session.viewport.span
@@ -161,7 +161,7 @@ def test_focus_then_all(trace: Trace, first: Session) -> None:
     assert session.viewport.start < START + 11 * MS < START + 17 * MS < session.viewport.end
     assert session.viewport.span < 8 * MS
     assert do(trace, session, "focus").viewport == first.viewport
-    ranged = do(trace, replace(first, range=(START + MS, START + 2 * MS)), "focus")
+    ranged = do(trace, first._replace(range=(START + MS, START + 2 * MS)), "focus")
     assert ranged.viewport.span == pytest.approx(MS / view.SLICE_SHARE, rel=0.01)
 
 
@@ -176,7 +176,7 @@ def test_flows_lead_to_launch_and_kernel(trace: Trace) -> None:
 
 def test_fold_and_open(trace: Trace, first: Session) -> None:
     """Space folds the focused lane to one line and opens it again."""
-    session = replace(first, focus=key(trace, "main", 2))
+    session = first._replace(focus=key(trace, "main", 2))
     folded = do(trace, session, "fold")
     assert Layout(trace, folded).height == Layout(trace, session).height - 2
     assert titles(trace, do(trace, folded, "fold")) == titles(trace, session)
@@ -187,7 +187,7 @@ def test_fold_and_open(trace: Trace, first: Session) -> None:
 
 def test_pin_and_release(trace: Trace, first: Session) -> None:
     """A pinned lane stands above the others until it is released."""
-    session = replace(first, focus=key(trace, "worker 1"))
+    session = first._replace(focus=key(trace, "worker 1"))
     pinned = do(trace, session, "pin")
     assert pinned.pinned == (session.focus.lane,)  # type: ignore[union-attr]
     assert do(trace, pinned, "pin").pinned == ()
@@ -195,7 +195,7 @@ def test_pin_and_release(trace: Trace, first: Session) -> None:
 
 def test_hide_one_and_all_alike(trace: Trace, first: Session) -> None:
     """x hides the lane, X all lanes of its name without digits; the focus goes to what is left."""
-    session = replace(first, focus=key(trace, "worker 1"))
+    session = first._replace(focus=key(trace, "worker 1"))
     one = do(trace, session, "hide")
     assert "worker 1" not in titles(trace, one) and "worker 2" in titles(trace, one)
     assert one.focus == key(trace, "worker 2")
@@ -206,9 +206,9 @@ def test_hide_one_and_all_alike(trace: Trace, first: Session) -> None:
 
 def test_what_is_hidden_is_listed_and_comes_back(trace: Trace, first: Session) -> None:
     """Everything that hides something is in the list, and gone once shown again."""
-    session = do(trace, replace(first, focus=key(trace, "worker 1")), "hide")
-    session = do(trace, replace(session, focus=key(trace, "worker 0")), "hide-alike")
-    session = replace(session, hidden_processes=frozenset({(0, "0")}), only="o")
+    session = do(trace, first._replace(focus=key(trace, "worker 1")), "hide")
+    session = do(trace, session._replace(focus=key(trace, "worker 0")), "hide-alike")
+    session = session._replace(hidden_processes=frozenset({(0, "0")}), only="o")
     things = lanes.hidden_things(trace, session)
     assert [(thing.kind, thing.lanes) for thing in things] == [
         ("only", 0),
@@ -241,12 +241,12 @@ def test_only_and_hide_by_pattern(trace: Trace, first: Session) -> None:
 @pytest.mark.parametrize(
     "hide",
     [
-        lambda s, k: replace(s, hidden_lanes=frozenset({k})),
-        lambda s, k: replace(s, hidden_processes=frozenset({(0, "0")})),
-        lambda s, k: replace(s, hidden_alike=("Stream #",)),
-        lambda s, k: replace(s, only="main"),
-        lambda s, k: replace(s, folded=frozenset({(0, "0")})),
-        lambda s, k: replace(s, folded=frozenset({k})),
+        lambda s, k: s._replace(hidden_lanes=frozenset({k})),
+        lambda s, k: s._replace(hidden_processes=frozenset({(0, "0")})),
+        lambda s, k: s._replace(hidden_alike=("Stream #",)),
+        lambda s, k: s._replace(only="main"),
+        lambda s, k: s._replace(folded=frozenset({(0, "0")})),
+        lambda s, k: s._replace(folded=frozenset({k})),
     ],
 )
 def test_what_is_gone_to_is_shown(
@@ -281,18 +281,18 @@ def test_moves_on_a_trace_without_lanes(trace: Trace, tmp_path: Path) -> None:
 def test_without_a_focus_the_first_lane_in_view_is_meant(trace: Trace, first: Session, command: str) -> None:
     """Keys that act on a lane take the first one in view where none is focused, as if it were."""
     assert first.focus is None
-    first = replace(first, host_rows=1)
-    at_first = replace(first, focus=key(trace, "main"))
+    first = first._replace(host_rows=1)
+    at_first = first._replace(focus=key(trace, "main"))
     assert do(trace, first, command) == do(trace, at_first, command) != at_first
 
 
 def test_expanding_what_is_whole_says_so(trace: Trace, first: Session) -> None:
     """A lane all of whose rows are drawn has no more to show; one with more opens and closes again."""
-    shallow = replace(first, focus=key(trace, "main"), host_rows=1)
+    shallow = first._replace(focus=key(trace, "main"), host_rows=1)
     opened = do(trace, shallow, "expand")
     assert "+2 rows" in titles(trace, shallow) and "+2 rows" not in titles(trace, opened)
     assert titles(trace, do(trace, opened, "expand")) == titles(trace, shallow)
-    whole = replace(first, focus=key(trace, "main"), host_rows=100)
+    whole = first._replace(focus=key(trace, "main"), host_rows=100)
     with pytest.raises(Refusal, match="already"):
         do(trace, whole, "expand")
 
@@ -407,7 +407,7 @@ def test_panning_takes_the_cursor_along_at_the_edge() -> None:
 
 def test_home_and_end_reach_outliers_the_second_time() -> None:
     """Home and End go to the ends of the bulk first, from there to the ends of everything."""
-    now = replace(view.first_session(FAR, 100), viewport=Viewport(10**14 + 500, 1_000, 100))
+    now = view.first_session(FAR, 100)._replace(viewport=Viewport(10**14 + 500, 1_000, 100))
     first = view.trace_start(FAR, now)
     assert first.viewport.start == FAR.opening_span[0]
     assert view.trace_start(FAR, first).viewport.start == 0
@@ -421,7 +421,7 @@ def test_reset_twice_shows_outliers() -> None:
     now = view.zoom_in(FAR, view.first_session(FAR, 100))
     spans = []
     for scroll in range(3):
-        now = view.reset(FAR, replace(now, scroll=scroll))
+        now = view.reset(FAR, now._replace(scroll=scroll))
         assert now.scroll == 0
         spans.append((now.viewport.start, now.viewport.end))
     assert spans == [FAR.opening_span, FAR.span, FAR.opening_span]

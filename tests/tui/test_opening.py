@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +50,7 @@ def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: i
     assert second < height
     assert first == 1 and Layout(trace, session).line(0).process == trace.processes[1]  # type: ignore[union-attr]
     if session.device_rows < FOLD_ROWS:
-        deeper = replace(session, device_rows=session.device_rows + 1)
+        deeper = session._replace(device_rows=session.device_rows + 1)
         assert tops(trace, deeper, 1)[1] + MIN_HOST_ROWS > height
 
 
@@ -108,12 +107,12 @@ def test_presets() -> None:
     trace = fake_trace([LaneSpec("main", rows=2)], [LaneSpec("stream 0")], labels=LABELS)
     titles = {}
     for preset in PRESETS:
-        layout = Layout(trace, replace(SESSION, preset=preset))
+        layout = Layout(trace, SESSION._replace(preset=preset))
         titles[preset] = [line.title for line in layout.lines(0, layout.height)]
     assert titles["everything"][:2] == ["process 1", "stream 0"] and "main" in titles["everything"]
     assert titles["devices"] == titles["launching"] == ["process 1", "stream 0", "1 lane hidden"]
     assert titles["file"][:2] == ["process 0", "main"]
-    devices = next_preset(trace, replace(SESSION, preset="everything"))
+    devices = next_preset(trace, SESSION._replace(preset="everything"))
     assert devices.preset == "devices"
     assert next_preset(trace, devices).preset == "file"  # "launching" would show the same
 
@@ -141,7 +140,7 @@ def test_outermost_python_frames_are_one_line(corpus_cache: Path) -> None:
             if depth <= line.depth:
                 assert durations.max() >= 0.99 * extent and siblings_ns <= 0.01 * extent
             assert layout.y_of(RowKey(lane_key(line.lane), depth)) == layout.y_of(line.row_key)  # type: ignore[arg-type]
-        opened = Layout(trace, replace(session, unfolded=frozenset({lane_key(line.lane)})))
+        opened = Layout(trace, session._replace(unfolded=frozenset({lane_key(line.lane)})))
         assert opened.height > layout.height
         assert not any(other.frames for other in opened.lines(0, opened.height) if other.lane == line.lane)
 
@@ -155,7 +154,7 @@ def test_a_filter_closes_up_the_rows_that_it_empties(corpus_cache: Path) -> None
     assert session.filter == "-cat:python_function"
     left = matches(trace, parse(session.filter), session.clocks)
     unfolded = frozenset(lane_key(lane) for lane in trace.lanes)
-    session = replace(session, unfolded=unfolded, show_quiet=True)
+    session = session._replace(unfolded=unfolded, show_quiet=True)
     layout = Layout(trace, session, left)
     rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW and line.lane]
     drawn = {(line.lane.source, line.lane.rows[line.depth]) for line in rows if line.lane is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,7 +35,7 @@ def cells_of(
     with TemporaryDirectory() as folder:
         trace = open_events(Path(folder), [complete(10, 10, "a层"), complete(0, 0.001)])
         focus = RowKey(lane_key(trace.lanes[0]), 0) if is_focused else None
-        session = replace(Session(Viewport(0, 1000 * AREA, AREA), 0, focus=focus), **changes)
+        session = Session(Viewport(0, 1000 * AREA, AREA), 0, focus=focus)._replace(**changes)
         reader = RowReader(trace)
         if search:
             reader.look_for(matches(trace, parse(search), trace.clocks), None)

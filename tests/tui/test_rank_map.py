@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +85,7 @@ def test_all_ranks_are_seen_without_scrolling(count: int, height: int) -> None:
     trace = ranks_of(count)
     session = with_devices_in_view(trace, SESSION, height)
     for order in ((), tuple(reversed(range(count)))):
-        layout = Layout(trace, replace(session, rank_order=order))
+        layout = Layout(trace, session._replace(rank_order=order))
         lines = [line for line in layout.visible(0, height) if line is not None]
         ranks = [rank.source for line in lines for rank in line.ranks]
         if count <= MAX_LINES:
@@ -100,7 +99,7 @@ def test_all_ranks_are_seen_without_scrolling(count: int, height: int) -> None:
 def test_an_open_rank_stands_above_the_others(height: int) -> None:
     """Its lanes are in sight, and the others share what lines are left."""
     trace = ranks_of(64)
-    session = with_devices_in_view(trace, replace(SESSION, unfolded=frozenset({(21, "")})), height)
+    session = with_devices_in_view(trace, SESSION._replace(unfolded=frozenset({(21, "")})), height)
     layout = Layout(trace, session)
     lines = [line for line in layout.visible(0, height) if line is not None]
     assert lines[0].title.startswith("rank 21") and lines[2].title == "stream 7"
@@ -229,7 +228,7 @@ def test_before_waits_are_known_it_shows_devices(tmp_path: Path) -> None:
         text = json.dumps({"distributedInfo": info, "traceEvents": events})
         (tmp_path / f"rank{rank}.json").write_text(text, encoding="utf-8")
     trace = open_trace(tmp_path, index_dir=tmp_path / "index")
-    session = replace(with_devices_in_view(trace, SESSION, 22), viewport=Viewport(*trace.span, 50))
+    session = with_devices_in_view(trace, SESSION, 22)._replace(viewport=Viewport(*trace.span, 50))
     reader, look = RowReader(trace), LineContext(Palette(Depth.NONE), UNICODE, 10, 50)
     for line in Layout(trace, session).lines(0, 22):
         text = "".join(segment.text for segment in line_segments(line, reader, session, look, False))[-50:]

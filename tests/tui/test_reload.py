@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,8 +163,7 @@ def test_the_view_stays(path: Path) -> None:
     marks_path.write_text(
         json.dumps({"marks": [{"start_ns": 5, "end_ns": 5, "text": "here"}]}), encoding="utf-8"
     )
-    before = replace(
-        first_session(trace, 90),
+    before = first_session(trace, 90)._replace(
         viewport=Viewport(low + 20 * US, 60 * US, 90),
         cursor=low + 31 * US,
         focus=RowKey(lane_key(lane), 1),
@@ -196,9 +194,9 @@ def test_the_views_before_stay(path: Path) -> None:
     trace = opened(path)
     low, high = trace.span
     first = first_session(trace, 80)
-    chosen = replace(first, selection=SliceId(0, LAUNCH), viewport=Viewport(low, 40 * US, 80))
-    far = replace(first, viewport=Viewport(high + 60 * US, 1 * US, 80))
-    later = replace(first, cursor=low + 5)
+    chosen = first._replace(selection=SliceId(0, LAUNCH), viewport=Viewport(low, 40 * US, 80))
+    far = first._replace(viewport=Viewport(high + 60 * US, 1 * US, 80))
+    later = first._replace(cursor=low + 5)
     stays = carried(trace, first, "", History((chosen, far), (later,)))
     more(path)
     history = history_over(stays, opened(path))
@@ -236,7 +234,7 @@ async def test_computed_lanes_come_back(path: Path) -> None:
 def test_another_trace_under_the_same_name(path: Path) -> None:
     """Where the number of the selection means another slice, or the time is gone, nothing wrong is shown."""
     trace = opened(path)
-    stays = carried(trace, replace(first_session(trace, 80), selection=SliceId(0, LAUNCH)), "")
+    stays = carried(trace, first_session(trace, 80)._replace(selection=SliceId(0, LAUNCH)), "")
     moved = [event | {"ts": event["ts"] + 10} if "ts" in event else event for event in events()]
     path.write_text(json.dumps({"traceEvents": moved}), encoding="utf-8")
     now = session_over(stays, opened(path))
@@ -252,7 +250,7 @@ def test_files_that_came_or_went(path: Path) -> None:
     """What is said of lanes goes with their file, whatever number it has, and is dropped with it."""
     trace = opened(path)
     folded = frozenset({lane_key(trace.lanes[0])})
-    session = replace(first_session(trace, 80), selection=SliceId(0, LAUNCH), folded=folded, ruler="file")
+    session = first_session(trace, 80)._replace(selection=SliceId(0, LAUNCH), folded=folded, ruler="file")
     other = path.with_name("a.json")
     other.write_text(json.dumps({"traceEvents": events()}), encoding="utf-8")
     both = open_trace([other, path], index_dir=path.parent / "index")

@@ -113,7 +113,7 @@ async def test_the_row_in_sight_stays_in_sight(back: int, tmp_path: Path) -> Non
         await wait_until_idle(app, pilot)
         assert is_in_sight(app) and app.session.scroll > 0
         store = app.drawing.store
-        store.dispatch(replace(store.now, session=replace(app.session, scroll=0)))
+        store.dispatch(replace(store.now, session=app.session._replace(scroll=0)))
         await wait_until_idle(app, pilot)
         assert not is_in_sight(app)
         await pilot.resize_terminal(80, 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -96,7 +95,7 @@ def test_no_walk_loses_the_place(name: str, names: list[str], height: int, lines
     as far scrolled as there are any; what a walk selects is in sight, and times change no lanes.
     """
     trace = trace_of(name)
-    session = replace(view.first_session(trace, WIDTH), device_lines=lines)
+    session = view.first_session(trace, WIDTH)._replace(device_lines=lines)
     for each in names:
         after = moved(trace, session, height, each)
         if after is None:
@@ -105,7 +104,7 @@ def test_no_walk_loses_the_place(name: str, names: list[str], height: int, lines
         if each in (*WALKS, SELECT) and after.selection is not None:
             check_sight(trace, after, height)
         if each in TIMES:
-            same = replace(after, viewport=session.viewport, cursor=session.cursor)
+            same = after._replace(viewport=session.viewport, cursor=session.cursor)
             assert same == session
             assert after.viewport != session.viewport
         session = after
@@ -126,7 +125,7 @@ def test_the_cursor_moves_by_a_cell(name: str, names: list[str], by: int) -> Non
     for each in names:
         session = moved(trace, session, 20, each) or session
     for cursor in (session.viewport.start, session.viewport.edge(WIDTH - 1), session.cursor):
-        before = replace(session, cursor=cursor)
+        before = session._replace(cursor=cursor)
         after = moved(trace, before, 20, "next" if by > 0 else "previous")
         edge = before.viewport.edge(before.viewport.cell(cursor) + by)
         low, high = view.limits(trace, session.clocks)

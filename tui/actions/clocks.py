@@ -5,7 +5,6 @@ reading of a log at the cursor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.logs.overlay import Overlay, PlacedLog
@@ -48,7 +47,7 @@ def nudged(trace: Trace, session: Session, direction: int) -> Session:
     """Move a log by one of its sampling intervals, later (+1) or earlier (-1)."""
     one, source = focused_log(trace, session)
     offset = session.clocks.offset(source) + direction * (one.log.interval_ns or SECOND)
-    return replace(session, clocks=session.clocks.shifted((source, ""), offset))
+    return session._replace(clocks=session.clocks.shifted((source, ""), offset))
 
 
 def with_lag(trace: Trace, session: Session, text: str) -> Session:
@@ -63,7 +62,7 @@ def with_lag(trace: Trace, session: Session, text: str) -> Session:
         if not abs(lag) < FURTHEST_S:
             raise Refusal("no clock is wrong by that much")
         offset = round((one.proposal.lag_s - lag) * SECOND)
-    return replace(session, clocks=session.clocks.shifted((source, ""), offset))
+    return session._replace(clocks=session.clocks.shifted((source, ""), offset))
 
 
 def log_clock_text(trace: Trace, session: Session) -> str:
@@ -77,7 +76,7 @@ def focused_on(trace: Overlay, session: Session, source: int, height: int) -> Se
     first = next((at for of, at, _ in trace.metrics() if of == source), None)
     if first is None:
         return session
-    session = replace(session, focus=RowKey(lane_key(trace.lanes[first]), 0), selection=None)
+    session = session._replace(focus=RowKey(lane_key(trace.lanes[first]), 0), selection=None)
     return in_view(session, Layout(trace, session), height)
 
 
@@ -101,7 +100,7 @@ def with_clocks(trace: Trace, session: Session, clocks: Clocks) -> Session:
     view = session.viewport
     if view.end <= low or view.start >= high:
         view = view_of(low, high, view.width)
-    return keep_cursor(replace(session, clocks=clocks, viewport=view.kept_within((low, high))))
+    return keep_cursor(session._replace(clocks=clocks, viewport=view.kept_within((low, high))))
 
 
 def switch_device_clocks(trace: Trace, session: Session) -> Session:
@@ -179,7 +178,7 @@ def switch_alignment(trace: Trace, session: Session) -> Session:
         clocks = clocks.shifted(key, target.offset_of(key))
     if clocks == session.clocks:
         raise Refusal(f"nothing to switch: {alignment.text}")
-    return replace(session, clocks=clocks)
+    return session._replace(clocks=clocks)
 
 
 def clocks_text(trace: Trace, session: Session) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
 from tracelane.core.tables.device.gap import GapBounds, gaps_of, work_gaps
@@ -88,10 +86,10 @@ def _selected(scene: Scene, gap: GapBounds) -> Session:
     if thing is None:
         raise Refusal("there is no gap")
     # A gap begins where the cursor goes, so that the next one is looked for from there.
-    session = replace(scene.session, cursor=thing.start)
+    session = scene.session._replace(cursor=thing.start)
     length, view = max(1, thing.end - thing.start), session.viewport
     if length * view.width < MIN_CELLS * view.span:
         margin = length * (MARGIN - 1) // 2
         session = zoomed_to(scene.trace, session, thing.start - margin, thing.end + margin)
-        session = replace(session, cursor=thing.start)
+        session = session._replace(cursor=thing.start)
     return select(scene.at(session), thing)

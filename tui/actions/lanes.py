@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from tracelane.core.base.errors import UsageError
@@ -43,7 +42,7 @@ def _focused_line(scene: Scene) -> tuple[Session, Line]:
     """
     session = scene.session
     if focus_line(scene.layout, session) is None:
-        session = replace(session, focus=first_row(scene))
+        session = session._replace(focus=first_row(scene))
     y = focus_line(scene.layout, session)
     line = None if y is None else scene.layout.line(y)
     if line is None:
@@ -61,12 +60,12 @@ def sort_ranks(scene: Scene) -> Session:
     """Order many ranks by how long the others wait for them, the latest first; or by their numbers again."""
     session = scene.session
     if session.rank_order:
-        return replace(session, rank_order=(), scroll=0)
+        return session._replace(rank_order=(), scroll=0)
     if not has_map(scene.trace):
         raise Refusal("there are too few ranks to sort: the overview has them, latest first")
     if not scene.latest_ranks:
         raise Refusal("no rank is known to keep the others waiting")
-    return replace(session, rank_order=tuple(scene.latest_ranks), scroll=0)
+    return session._replace(rank_order=tuple(scene.latest_ranks), scroll=0)
 
 
 def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Session:
@@ -79,13 +78,13 @@ def expand(scene: Scene) -> Session:
     session, line = _focused_line(scene)
     key = line.fold_key
     if line.kind is LineKind.QUIET:
-        changed = replace(session, show_quiet=True)
+        changed = session._replace(show_quiet=True)
     elif key is None:
         raise Refusal("nothing to expand here")
     elif key in session.unfolded:
-        changed = replace(session, unfolded=session.unfolded - {key})
+        changed = session._replace(unfolded=session.unfolded - {key})
     else:
-        changed = replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
+        changed = session._replace(folded=session.folded - {key}, unfolded=session.unfolded | {key})
         layout = scene.layout
         if not line.folded and _lines(layout_of(scene.trace, changed, layout)) == _lines(layout):
             raise Refusal("all of it is to be seen already")
@@ -134,7 +133,7 @@ def pin(scene: Scene) -> Session:
     pinned = tuple(other for other in session.pinned if other != key)
     if pinned == session.pinned:
         pinned = (*pinned, key)
-    return _in_sight(scene.trace, replace(session, pinned=pinned), scene.height)
+    return _in_sight(scene.trace, session._replace(pinned=pinned), scene.height)
 
 
 def next_preset(trace: Trace, session: Session) -> Session:
@@ -143,14 +142,14 @@ def next_preset(trace: Trace, session: Session) -> Session:
     at = names.index(preset_of(session))
     before = _order(trace, session)
     for name in (*names[at + 1 :], *names[:at]):
-        changed = replace(session, preset=name, scroll=0)
+        changed = session._replace(preset=name, scroll=0)
         if (order := _order(trace, changed)) and order != before:
             return changed
     raise Refusal("there are no lanes to choose from")
 
 
 def _order(trace: Trace, session: Session) -> list[Line | None]:
-    layout = Layout(trace, replace(session, folded=frozenset(), only=""))
+    layout = Layout(trace, session._replace(folded=frozenset(), only=""))
     return [
         line for line in map(layout.line, range(layout.height)) if line and line.kind is not LineKind.NOTE
     ]
@@ -165,25 +164,25 @@ def toggle_frames(trace: Trace, session: Session) -> Session:
         raise Refusal("there are no Python frames in this trace")
     else:
         terms.append(WITHOUT_FRAMES)
-    return replace(session, filter=" ".join(terms))
+    return session._replace(filter=" ".join(terms))
 
 
 def hide(scene: Scene) -> Session:
     """Hide the focused lane; on a folded process or quiet threads, all of them."""
     session, line = _focused_line(scene)
     if line.lane is not None:
-        hidden = replace(session, hidden_lanes=session.hidden_lanes | {lane_key(line.lane)})
+        hidden = session._replace(hidden_lanes=session.hidden_lanes | {lane_key(line.lane)})
     elif line.kind is LineKind.QUIET:
         keys = {lane_key(scene.trace.lanes[number]) for number in line.members}
-        hidden = replace(session, hidden_lanes=session.hidden_lanes | keys)
+        hidden = session._replace(hidden_lanes=session.hidden_lanes | keys)
     elif line.kind is LineKind.RANKS:
         keys_of_ranks = {process_key(rank) for rank in line.ranks}
-        hidden = replace(session, hidden_processes=session.hidden_processes | keys_of_ranks)
+        hidden = session._replace(hidden_processes=session.hidden_processes | keys_of_ranks)
     elif line.process is not None:
-        hidden = replace(session, hidden_processes=session.hidden_processes | {process_key(line.process)})
+        hidden = session._replace(hidden_processes=session.hidden_processes | {process_key(line.process)})
     else:
         raise Refusal("nothing to hide here")
-    hidden = replace(hidden, focus=_neighbour(scene.layout, session), selection=None)
+    hidden = hidden._replace(focus=_neighbour(scene.layout, session), selection=None)
     return _in_sight(scene.trace, hidden, scene.height)
 
 
@@ -192,7 +191,7 @@ def hide_alike(scene: Scene) -> Session:
     session, line = _focused_line(scene)
     name = alike(_one_lane(line).title)
     after = _neighbour(scene.layout, session, unlike=name)
-    hidden = replace(session, hidden_alike=(*session.hidden_alike, name), focus=after, selection=None)
+    hidden = session._replace(hidden_alike=(*session.hidden_alike, name), focus=after, selection=None)
     return _in_sight(scene.trace, hidden, scene.height)
 
 
@@ -209,7 +208,7 @@ def only(trace: Trace, session: Session, pattern: str, height: int) -> Session:
         lane_pattern(pattern)
         if not only_lanes(trace, pattern):
             raise Refusal(f"no lane matches {pattern}")
-    return _in_sight(trace, replace(session, only=pattern, scroll=0), height)
+    return _in_sight(trace, session._replace(only=pattern, scroll=0), height)
 
 
 def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> Session:
@@ -223,16 +222,15 @@ def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> 
         raise Refusal(f"no lane matches {pattern}")
     if len(keys) == len(trace.lanes) or (ranks and len(ranks) == len(heads)):
         raise Refusal("that would hide every lane")
-    hidden = replace(
-        session, hidden_lanes=session.hidden_lanes | keys, hidden_processes=session.hidden_processes | ranks
+    hidden = session._replace(
+        hidden_lanes=session.hidden_lanes | keys, hidden_processes=session.hidden_processes | ranks
     )
     return _in_sight(trace, hidden, height)
 
 
 def show_all(trace: Trace, session: Session, height: int) -> Session:
     """Show everything that was hidden."""
-    everything = replace(
-        session,
+    everything = session._replace(
         hidden_lanes=frozenset(),
         hidden_processes=frozenset(),
         hidden_alike=(),
@@ -270,14 +268,14 @@ def hidden_things(trace: Trace, session: Session) -> list[HiddenThing]:
 def shown_again(trace: Trace, session: Session, things: Sequence[HiddenThing], height: int) -> Session:
     for thing in things:
         if thing.kind == "only":
-            session = replace(session, only="")
+            session = session._replace(only="")
         elif isinstance(thing.key, LaneKey):
-            session = replace(session, hidden_lanes=session.hidden_lanes - {thing.key})
+            session = session._replace(hidden_lanes=session.hidden_lanes - {thing.key})
         elif isinstance(thing.key, tuple):
-            session = replace(session, hidden_processes=session.hidden_processes - {thing.key})
+            session = session._replace(hidden_processes=session.hidden_processes - {thing.key})
         else:
             left = tuple(name for name in session.hidden_alike if name != thing.key)
-            session = replace(session, hidden_alike=left)
+            session = session._replace(hidden_alike=left)
     return _in_sight(trace, session, height)
 
 
@@ -310,7 +308,7 @@ def _in_sight(trace: Trace, session: Session, height: int) -> Session:
     layout = Layout(trace, session)
     scroll = layout.scrolled(session.scroll, height)
     if scroll != session.scroll:
-        session = replace(session, scroll=scroll)
+        session = session._replace(scroll=scroll)
     return in_view(session, layout, height)
 
 
@@ -358,5 +356,5 @@ def toggle_computed_lanes(trace: Trace, session: Session, kind: str) -> Session:
     processes = {(lane.source, lane.pid) for lane in lanes}
     if lanes <= hidden or processes & session.hidden_processes:
         left = session.hidden_processes - processes
-        return replace(session, hidden_lanes=hidden - lanes, hidden_processes=left)
-    return replace(session, hidden_lanes=hidden | lanes)
+        return session._replace(hidden_lanes=hidden - lanes, hidden_processes=left)
+    return session._replace(hidden_lanes=hidden | lanes)

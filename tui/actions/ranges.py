@@ -5,8 +5,6 @@ And the baseline, a range that tables hold their numbers against.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.query.hits import Hits
@@ -25,8 +23,8 @@ def begun_or_ended(scene: Scene) -> Session:
     """Begin a range at the cursor; if one is being drawn, end it and keep it."""
     session = scene.session
     if session.anchor is not None:
-        return replace(session, anchor=None)
-    return _drawn(replace(session, anchor=session.cursor))
+        return session._replace(anchor=None)
+    return _drawn(session._replace(anchor=session.cursor))
 
 
 def of_selection(scene: Scene) -> Session:
@@ -41,7 +39,7 @@ def of_selection(scene: Scene) -> Session:
         raise Refusal("nothing is selected: {range} begins a range at the cursor")
     if span is None:
         raise Refusal("the selection is not in this trace")
-    return replace(session, range=span, anchor=None)
+    return session._replace(range=span, anchor=None)
 
 
 def aimed(before: Session, session: Session) -> Session:
@@ -53,7 +51,7 @@ def aimed(before: Session, session: Session) -> Session:
         aim = "selection"
     elif (aim == "range" and session.range is None) or (aim == "selection" and session.selection is None):
         aim = ""
-    return session if aim == session.aim else replace(session, aim=aim)
+    return session if aim == session.aim else session._replace(aim=aim)
 
 
 def aimed_span(scene: Scene) -> tuple[int, int] | None:
@@ -78,7 +76,7 @@ def baseline(scene: Scene) -> Session:
     span = aimed_span(scene) or session.range or _noted(scene) or _step(scene) or _selected(scene)
     if span is None:
         raise Refusal("no range, selection or step at the cursor: {range} begins a range")
-    return replace(session, baseline=None if session.baseline == span else span, anchor=None)
+    return session._replace(baseline=None if session.baseline == span else span, anchor=None)
 
 
 def _step(scene: Scene) -> tuple[int, int] | None:
@@ -104,7 +102,7 @@ def _noted(scene: Scene) -> tuple[int, int] | None:
 def gone_to(trace: Trace, session: Session, start: int, end: int) -> Session:
     """Put the cursor on a moment; make a span the range and fit it."""
     if end > start:
-        return replace(zoomed_to(trace, session, start, end), range=(start, end), anchor=None)
+        return zoomed_to(trace, session, start, end)._replace(range=(start, end), anchor=None)
     return go_to(trace, session, start)
 
 
@@ -115,7 +113,7 @@ def _drawn(session: Session) -> Session:
     if low == high:
         view = session.viewport
         high = max(low + 1, view.edge(view.cell(low) + 1))
-    return replace(session, range=(low, high))
+    return session._replace(range=(low, high))
 
 
 def scope_of(

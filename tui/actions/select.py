@@ -4,7 +4,7 @@ its launch and on from a launch: flows first, then what the ids tell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tracelane.core.base.kineto import ANNOTATIONS, OPS
 from tracelane.core.index.format import RowKind
@@ -33,7 +33,7 @@ from .view import focus_line, focusable, in_view
 
 def select(scene: Scene, thing: Thing) -> Session:
     """Select a thing and scroll its row into view."""
-    session = replace(scene.session, selection=thing.id, focus=thing.key)
+    session = scene.session._replace(selection=thing.id, focus=thing.key)
     session = view.in_sight(scene.trace, session, thing.start, thing.end)
     return in_view(session, scene.layout, scene.height)
 
@@ -41,8 +41,7 @@ def select(scene: Scene, thing: Thing) -> Session:
 def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
     """Return the session with whatever hides a thing's lane, or its row, taken back."""
     key, owners = lane_key(thing.lane), holders(trace, thing.lane.process)
-    session = replace(
-        session,
+    session = session._replace(
         hidden_lanes=session.hidden_lanes - {key},
         hidden_processes=session.hidden_processes - owners,
         hidden_alike=tuple(name for name in session.hidden_alike if name != alike(thing.lane.title)),
@@ -51,18 +50,18 @@ def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
     layout = Layout(trace, session)
     y = layout.y_of(thing.key)
     if y is None and session.only:
-        session = replace(session, only="")
+        session = session._replace(only="")
         layout = Layout(trace, session)
         y = layout.y_of(thing.key)
     line = None if y is None else layout.line(y)
     if line is None:
-        session = replace(session, show_quiet=True)
+        session = session._replace(show_quiet=True)
     elif line.kind in (LineKind.PROCESS, LineKind.RANKS):
-        session = replace(session, unfolded=session.unfolded | owners)
+        session = session._replace(unfolded=session.unfolded | owners)
     elif line.kind is LineKind.QUIET:
-        session = replace(session, show_quiet=True)
+        session = session._replace(show_quiet=True)
     elif line.kind is LineKind.MORE:
-        session = replace(session, unfolded=session.unfolded | {key})
+        session = session._replace(unfolded=session.unfolded | {key})
     return session
 
 
@@ -87,7 +86,7 @@ def along(scene: Scene, direction: int) -> Session:
     if other is None:
         raise Refusal("the last one on this row" if direction > 0 else "the first one on this row")
     # The cursor goes to the thing's start, so that what lies under it is its first child.
-    return select(scene.at(replace(session, cursor=other.start)), other)
+    return select(scene.at(session._replace(cursor=other.start)), other)
 
 
 def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
@@ -100,7 +99,7 @@ def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
         raise Refusal("the trace starts here" if cells < 0 else "the trace ends here")
     if not at.start <= time < at.end:
         at = at._replace(start=at.start + (time - session.cursor)).kept_within((low, high))
-    return view.keep_cursor(replace(session, viewport=at, cursor=time))
+    return view.keep_cursor(session._replace(viewport=at, cursor=time))
 
 
 def at_cursor(scene: Scene) -> Session:
@@ -211,10 +210,10 @@ def first_row(scene: Scene) -> RowKey | None:
 def _focused(scene: Scene, key: RowKey | None) -> Session:
     if key is None:
         raise Refusal("there are no lanes")
-    moved = replace(scene.session, focus=key)
+    moved = scene.session._replace(focus=key)
     if moved.selection is not None:
         thing = _nearest_visible(scene, key)
-        moved = replace(moved, selection=None if thing is None else thing.id)
+        moved = moved._replace(selection=None if thing is None else thing.id)
     return in_view(moved, scene.layout, scene.height)
 
 

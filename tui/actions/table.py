@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -52,19 +51,19 @@ def other_ruler(scene: Scene) -> Session:
 
     kinds = RULERS if wall_offset(scene.trace, scene.session.clocks) is not None else RULERS[:2]
     at = kinds.index(scene.session.ruler) if scene.session.ruler in kinds else 0
-    return replace(scene.session, ruler=kinds[(at + 1) % len(kinds)])
+    return scene.session._replace(ruler=kinds[(at + 1) % len(kinds)])
 
 
 def _step(direction: int) -> Move:
     def move(scene: Scene) -> Session:
         before = scene.session
         steps = step_marks(scene.trace, before.clocks, before.steps)
-        session = replace(view.stepped(scene.trace, before, steps, direction), aim="step", anchor=None)
+        session = view.stepped(scene.trace, before, steps, direction)._replace(aim="step", anchor=None)
         if before.range is None or before.range not in ((step.start, step.end) for step in steps):
             return session
         # A range that is a step goes on to the next one with the cursor.
         step = step_at(steps, session.cursor)
-        return session if step is None else replace(session, range=(step.start, step.end), anchor=None)
+        return session if step is None else session._replace(range=(step.start, step.end), anchor=None)
 
     return move
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tracelane.core.base.clock import Clocks
@@ -43,7 +42,7 @@ def first_session(trace: Trace, width: int) -> Session:
         paired = pair.common_steps()
         most = int(paired.most_changed[0])
         start = int(paired.a[most, 0])
-        session = step_over_step(trace, replace(session, cursor=start))
+        session = step_over_step(trace, session._replace(cursor=start))
         return zoomed_to(trace, session, start, start + max(1, int(paired.lengths[most].max())))
     if not has_step_cells(trace, session):
         return session
@@ -58,13 +57,13 @@ def step_over_step(trace: Trace, session: Session) -> Session:
         return session
     clocks = pair.clocks_at(session.cursor, session.clocks, session.steps)
     base = trace.below_logs
-    return replace(session, clocks=base.with_computed(clocks) if isinstance(base, WithCounters) else clocks)
+    return session._replace(clocks=base.with_computed(clocks) if isinstance(base, WithCounters) else clocks)
 
 
 def without_minor_lanes(trace: Trace, session: Session) -> Session:
     """Return the session with the less important metrics of logs hidden; H lists what is hidden."""
     hidden = map(lane_key, trace.minor_lanes)
-    return replace(session, hidden_lanes=session.hidden_lanes.union(hidden))
+    return session._replace(hidden_lanes=session.hidden_lanes.union(hidden))
 
 
 def limits(trace: Trace, clocks: Clocks) -> tuple[int, int]:
@@ -85,7 +84,7 @@ def keep_cursor(session: Session) -> Session:
     if view.start <= session.cursor < view.end:
         return session
     cursor = min(max(session.cursor, view.start), view.edge(view.width - 1))
-    return replace(session, cursor=cursor)
+    return session._replace(cursor=cursor)
 
 
 def zoomed(trace: Trace, session: Session, factor: float, about: int) -> Session:
@@ -93,7 +92,7 @@ def zoomed(trace: Trace, session: Session, factor: float, about: int) -> Session
     view = session.viewport.zoomed(factor, about, limits(trace, session.clocks))
     if view == session.viewport:
         raise Refusal("1 ns per cell: no closer" if factor > 1 else "this is the whole trace")
-    return keep_cursor(replace(session, viewport=view))
+    return keep_cursor(session._replace(viewport=view))
 
 
 def panned(trace: Trace, session: Session, share: float) -> Session:
@@ -101,7 +100,7 @@ def panned(trace: Trace, session: Session, share: float) -> Session:
     view = session.viewport.panned(share, limits(trace, session.clocks))
     if view == session.viewport:
         raise Refusal("the trace starts here" if share < 0 else "the trace ends here")
-    return keep_cursor(replace(session, viewport=view))
+    return keep_cursor(session._replace(viewport=view))
 
 
 def _zoom(factor: float) -> Move:
@@ -125,7 +124,7 @@ def trace_start(trace: Trace, session: Session) -> Session:
     if session.viewport.start <= low:
         low = limits(trace, session.clocks)[0]
     view = session.viewport._replace(start=low).kept_within(limits(trace, session.clocks))
-    return replace(session, viewport=view, cursor=max(low, view.start))
+    return session._replace(viewport=view, cursor=max(low, view.start))
 
 
 def trace_end(trace: Trace, session: Session) -> Session:
@@ -135,7 +134,7 @@ def trace_end(trace: Trace, session: Session) -> Session:
         high = limits(trace, session.clocks)[1]
     view = session.viewport
     view = view._replace(start=high - view.span).kept_within(limits(trace, session.clocks))
-    return keep_cursor(replace(session, viewport=view, cursor=high))
+    return keep_cursor(session._replace(viewport=view, cursor=high))
 
 
 def reset(trace: Trace, session: Session) -> Session:
@@ -144,7 +143,7 @@ def reset(trace: Trace, session: Session) -> Session:
     opening = view_of(*trace.opening_span, width)
     everything = view_of(*trace.span, width)
     view = everything if session.viewport == opening else opening
-    changed = keep_cursor(replace(session, viewport=view, scroll=0))
+    changed = keep_cursor(session._replace(viewport=view, scroll=0))
     if changed == session:
         raise Refusal("this is the whole trace")
     return changed
@@ -158,7 +157,7 @@ def go_to(trace: Trace, session: Session, time: int) -> Session:
         raise Refusal(f"that is {side} the trace")
     view = session.viewport
     view = view._replace(start=time - view.span // 2).kept_within((low, high))
-    return keep_cursor(replace(session, viewport=view, cursor=time))
+    return keep_cursor(session._replace(viewport=view, cursor=time))
 
 
 def in_sight(trace: Trace, session: Session, start: int, end: int) -> Session:
@@ -170,7 +169,7 @@ def in_sight(trace: Trace, session: Session, start: int, end: int) -> Session:
         )
     cursor = min(max(session.cursor, start), max(start, end - 1))
     cursor = cursor if view.start <= cursor < view.end else max(start, view.start)
-    return keep_cursor(replace(session, viewport=view, cursor=cursor))
+    return keep_cursor(session._replace(viewport=view, cursor=cursor))
 
 
 def zoomed_to(trace: Trace, session: Session, start: int, end: int) -> Session:
@@ -183,13 +182,13 @@ def zoomed_to(trace: Trace, session: Session, start: int, end: int) -> Session:
         view = view_of(low, high, width)
     if session.viewport == view:
         return fit_all(trace, session)
-    return keep_cursor(replace(session, viewport=view, cursor=start))
+    return keep_cursor(session._replace(viewport=view, cursor=start))
 
 
 def fit_all(trace: Trace, session: Session) -> Session:
     """Show the opening span, zoom only."""
     view = view_of(*trace.opening_span, session.viewport.width)
-    return keep_cursor(replace(session, viewport=view))
+    return keep_cursor(session._replace(viewport=view))
 
 
 def stepped(trace: Trace, session: Session, steps: Sequence[StepMark], direction: int) -> Session:
@@ -206,7 +205,7 @@ def stepped(trace: Trace, session: Session, steps: Sequence[StepMark], direction
     # The step takes the place in the view that the cursor had: flipping through steps lets one compare.
     offset = min(max(session.cursor - view.start, 0), view.span - 1)
     view = view._replace(start=start - offset).kept_within(limits(trace, session.clocks))
-    return keep_cursor(replace(session, viewport=view, cursor=start))
+    return keep_cursor(session._replace(viewport=view, cursor=start))
 
 
 def focus_line(layout: Layout, session: Session) -> int | None:
@@ -247,10 +246,10 @@ def in_view(session: Session, layout: Layout, height: int) -> Session:
     if y == scroll and layout.title_above(scroll, height) is not None:
         scroll -= 1  # the title of its process would stand in its place
     scroll = layout.scrolled(scroll, height)
-    return session if scroll == session.scroll else replace(session, scroll=scroll)
+    return session if scroll == session.scroll else session._replace(scroll=scroll)
 
 
 def scrolled(session: Session, layout: Layout, height: int, lines: int) -> Session:
     """Return the session scrolled by lines, as far as there are any."""
     scroll = layout.scrolled(session.scroll + lines, height)
-    return session if scroll == session.scroll else replace(session, scroll=scroll)
+    return session if scroll == session.scroll else session._replace(scroll=scroll)

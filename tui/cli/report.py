@@ -108,7 +108,7 @@ def _ops(scope: Scope) -> str:
 def _picture(scope: Scope, example: Example) -> str:
     session = first_session(scope.trace, PICTURE_WIDTH)
     viewport = view_of(example.start, example.end, PICTURE_WIDTH)
-    session = replace(session, viewport=viewport, clocks=scope.clocks)
+    session = session._replace(viewport=viewport, clocks=scope.clocks)
     facts = device_facts(Scope(scope.trace, clocks=scope.clocks))
     return plain_picture(
         scope.trace, session, (PICTURE_WIDTH, PICTURE_HEIGHT), known=KnownFacts(facts.states, facts.notes)

@@ -188,8 +188,8 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
     from tracelane.tui.times import parse_range, time_frame
 
     part, cells = view_options.part, max(1, width - TITLE_CELLS)
-    session = replace(first_session(trace, cells), only=part.lanes or "", zone=part.tz or "")
-    session = replace(session, search=view_options.search or "", filter=part.where or "")
+    session = first_session(trace, cells)._replace(only=part.lanes or "", zone=part.tz or "")
+    session = session._replace(search=view_options.search or "", filter=part.where or "")
     if session.only:
         only_lanes(trace, session.only)  # an expression that takes too long is said now
     if part.device_offsets:
@@ -197,16 +197,16 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
     if part.step_name:
         if not step_marks(trace, session.clocks, part.step_name):
             raise UsageError(f"--step-name: no slice is called {part.step_name}")
-        session = replace(session, steps=part.step_name)
+        session = session._replace(steps=part.step_name)
     frame = time_frame(trace, session.clocks, session.zone, steps=session.steps)
     if view_options.span is not None:
-        session = replace(session, range=parse_range(view_options.span, frame))
+        session = session._replace(range=parse_range(view_options.span, frame))
     if view_options.baseline is not None:
-        session = replace(session, baseline=parse_range(view_options.baseline, frame))
+        session = session._replace(baseline=parse_range(view_options.baseline, frame))
     if part.begin is None and part.end is None:
         return session
     start, stop = _window(trace, part, frame)
-    return replace(session, viewport=view_of(start, stop, cells), cursor=start)
+    return session._replace(viewport=view_of(start, stop, cells), cursor=start)
 
 
 def _window(trace: Trace, part: TraceOptions, frame: TimeFrame) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from tracelane.core.base.progress import CancelledCallback
@@ -62,7 +61,7 @@ class ClockController(Controller):
         before = self.store.session
         session = without_minor_lanes(overlay, before)
         hidden = {key for key in session.hidden_lanes if key.source == source}
-        session = replace(before, hidden_lanes=before.hidden_lanes | hidden)
+        session = before._replace(hidden_lanes=before.hidden_lanes | hidden)
         session = clocks.focused_on(overlay, session, source, self.store.now.lane_lines)
         self.store.show_trace(overlay, session)
         one = overlay.placed[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from tracelane.core.base.errors import UsageError
@@ -46,7 +45,7 @@ class CompareController(Controller):
         if text in ("", "off"):
             if self.store.session.baseline is None:
                 raise Refusal("nothing is compared")
-            self.store.go(replace(self.store.session, baseline=None))
+            self.store.go(self.store.session._replace(baseline=None))
             self.app.say("Comparison ended")
             return
         names = [name for name in SEPARATORS.split(text.strip()) if name]
@@ -60,7 +59,7 @@ class CompareController(Controller):
         if first == second:
             raise UsageError(f"{names[0]} and {names[1]} are the same time: nothing can differ")
         panel = session.panel if session.panel in PANELS else "table"
-        self.store.go(replace(session, baseline=first, range=second, anchor=None, panel=panel))
+        self.store.go(session._replace(baseline=first, range=second, anchor=None, panel=panel))
         self.app.say(
             f"B ({names[1]}, {format_ns(second[1] - second[0])}) against A ({names[0]}, "
             f"{format_ns(first[1] - first[0])}): Δ is B - A; {{compare}} off ends it"
@@ -115,7 +114,7 @@ class CompareController(Controller):
         steps = self._steps(name)
         if name and not steps:
             raise Refusal(f"no slice is called {safe(name)}")
-        self.store.go(replace(self.store.session, steps=name))
+        self.store.go(self.store.session._replace(steps=name))
         what = f"slices called {safe(name)}" if name else "as they are found in the trace"
         self.app.say(f"{count_of(len(steps), 'step')}: {what}")
 

@@ -77,8 +77,8 @@ class CounterController(Controller):
         lanes = computed_lanes(self.store.trace, kind)
         session = self.store.session
         if isinstance(session.selection, InstantId) and self.store.selected.key.lane in lanes:
-            session = replace(session, selection=None)
-        session = replace(session, clocks=clocks_with(session.clocks, base))
+            session = session._replace(selection=None)
+        session = session._replace(clocks=clocks_with(session.clocks, base))
         self.store.show_trace(self.store.trace.with_below_logs(base), session)
         self.compute_wanted_lanes()
 
@@ -96,9 +96,9 @@ class CounterController(Controller):
 def show_base(store: SessionStore, base: WithCounters, lane: LaneKey | None) -> None:
     """Show a trace with other computed lanes, one of them in view."""
     trace, session = store.trace.with_below_logs(base), store.session
-    session = replace(session, selection=None, clocks=clocks_with(session.clocks, base))
+    session = session._replace(selection=None, clocks=clocks_with(session.clocks, base))
     if lane is not None:
-        session = replace(session, focus=RowKey(lane, 0))
+        session = session._replace(focus=RowKey(lane, 0))
         session = in_view(session, store.layout_for(session, trace), store.now.lane_lines)
     store.show_trace(trace, session)
 

@@ -92,7 +92,7 @@ class DrawingController(Controller):
     def fill(self) -> None:
         """Fill what does not change, and draw the first picture."""
         if self.store.session.panel not in self.app.fillers:  # of a query that is saved no more
-            self.store.show(replace(self.store.session, panel="details"))
+            self.store.show(self.store.session._replace(panel="details"))
         self.app.is_filled = True
         main, trace, config = self.app.main, self.store.trace, self.app.config
         main.query_one(Panel).choose(self.store.session.panel)
@@ -330,9 +330,9 @@ class DrawingController(Controller):
             session = with_devices_in_view(trace, session, room[1])
         if session.viewport.width != message.cells:
             viewport = session.viewport.resized(message.cells)
-            session = view.keep_cursor(replace(session, viewport=viewport))
+            session = view.keep_cursor(session._replace(viewport=viewport))
         layout = self.store.layout_for(session)
-        session = replace(session, scroll=layout.scrolled(session.scroll, lines))
+        session = session._replace(scroll=layout.scrolled(session.scroll, lines))
         if seen:  # what was in sight stays in sight
             session = view.in_view(session, layout, lines)
         if session == self.store.session:

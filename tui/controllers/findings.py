@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rich.text import Text
 
 from tracelane.core.base.clock import Clocks
@@ -95,7 +93,7 @@ class FindingsController(Controller):
             self.panels.show("kernels")
             return
         self._show_next(findings, self._row_to_show(findings, findings.findings.index(self._first)))
-        self.store.show(replace(self.store.session, panel="details"))
+        self.store.show(self.store.session._replace(panel="details"))
         self._offered = _seen(self.store.session)
         self.offer()
 
@@ -223,8 +221,8 @@ class FindingsController(Controller):
         limits = view.limits(self.store.trace, session.clocks)
         viewport = Viewport(start, span, session.viewport.width).kept_within(limits)
         if evidence.slice is None and gap is None:
-            session = replace(session, selection=None)
-        self.store.go(replace(session, viewport=viewport, cursor=evidence.start))
+            session = session._replace(selection=None)
+        self.store.go(session._replace(viewport=viewport, cursor=evidence.start))
 
     def _gap_at(self, evidence: Evidence) -> Thing | None:
         """Return the shortest gap in a device lane's work that holds a window; None where none does."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from time import monotonic, thread_time
 from typing import Final, NamedTuple
 
@@ -149,7 +148,7 @@ class GatheringController(Controller):
             self.app.opening = None
             self._timer.stop()
         else:
-            session = replace(session, panel=seen.panel)
+            session = session._replace(panel=seen.panel)
             self._next_text_at = 0.0
         before, layout = carried(store.trace, seen, "", store.now.history), store.layout_now
         own = session_over(before, trace) if store.now.has_moved and self._has_lanes else None
@@ -161,12 +160,12 @@ class GatheringController(Controller):
                 session = self.drawing.fit().session
         else:
             options = {name: getattr(session, name) for name in WAITING}
-            session, views = replace(own, **options), history_over(before, trace)
-            past, future = ([replace(one, **options) for one in each] for each in (views.past, views.future))
+            session, views = own._replace(**options), history_over(before, trace)
+            past, future = ([one._replace(**options) for one in each] for each in (views.past, views.future))
             history = History((*prepared.history.past, *past), tuple(future))
             store.open(prepared._replace(history=history), session)
             lines, sources = store.now.lane_lines, sources_now(before, trace)
-            session = replace(session, scroll=scroll_kept(layout, seen, store.layout_now, lines, sources))
+            session = session._replace(scroll=scroll_kept(layout, seen, store.layout_now, lines, sources))
         self._take(view.keep_cursor(session))
         if is_all:
             self.panels.arguments.clear()

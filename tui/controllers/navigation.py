@@ -50,8 +50,8 @@ class NavigationController(Controller):
         # The screen may have been resized since; panels and ruler are no places to go back to.
         now = self.store.session
         viewport = session.viewport.resized(now.viewport.width)
-        session = replace(session, viewport=viewport, panel=now.panel, panel_size=now.panel_size)
-        session = replace(session, anchor=None)
+        session = session._replace(viewport=viewport, panel=now.panel, panel_size=now.panel_size)
+        session = session._replace(anchor=None)
         self.store.dispatch(replace(self.store.now, session=session, history=history))
 
     def closers(self) -> list[tuple[str, Callable[[], object]]]:
@@ -66,10 +66,10 @@ class NavigationController(Controller):
             (self.store.now.search.looked_through is not None, "stop search", self.searching.stop_search),
             (self.searching.asks_titles, "stop", self.searching.stop_titles),
             (self.queries.is_running, "stop query", self.queries.stop),
-            (bool(session.search), "end search", lambda: go(replace(session, search=""))),
-            (session.range is not None, "drop range", lambda: go(replace(session, range=None, anchor=None))),
-            (session.selection is not None, "drop selection", lambda: go(replace(session, selection=None))),
-            (session.baseline is not None, "stop comparing", lambda: go(replace(session, baseline=None))),
+            (bool(session.search), "end search", lambda: go(session._replace(search=""))),
+            (session.range is not None, "drop range", lambda: go(session._replace(range=None, anchor=None))),
+            (session.selection is not None, "drop selection", lambda: go(session._replace(selection=None))),
+            (session.baseline is not None, "stop comparing", lambda: go(session._replace(baseline=None))),
         ]
         return [(what, close) for holds, what, close in steps if holds]
 
@@ -146,14 +146,14 @@ class MouseController(Controller):
                 self._go(partial(view.panned, share=share), "pan")
             case messages.Scrolled():
                 scroll = self.store.layout_now.scrolled(session.scroll + message.lines, lines)
-                self.store.go(replace(session, scroll=scroll), "scroll")
+                self.store.go(session._replace(scroll=scroll), "scroll")
             case messages.ViewMoved():
                 low, high = view.limits(trace, session.clocks)
                 self.store.go(view.go_to(trace, session, min(max(message.at, low), high)), "pan")
             case messages.TimePressed(at):
-                self.store.go(view.keep_cursor(replace(session, cursor=at)), "walk")
+                self.store.go(view.keep_cursor(session._replace(cursor=at)), "walk")
             case messages.TimeDragged():
-                self.store.go(replace(session, range=(message.a, message.b), anchor=None), "drag")
+                self.store.go(session._replace(range=(message.a, message.b), anchor=None), "drag")
                 self.app.say(f"{format_ns(message.b - message.a)}: {{focus}} zooms to it, {{close}} drops it")
 
     def _named(self, message: messages.Hovered) -> str:
@@ -174,14 +174,14 @@ class MouseController(Controller):
 
     def slice_pressed(self, message: messages.SlicePressed) -> None:
         self.app.say("")
-        session = replace(self.store.session, focus=message.row, cursor=message.at)
+        session = self.store.session._replace(focus=message.row, cursor=message.at)
         row = row_of(self.store.layout_now, message.row)
         thing = None if row is None else thing_in(self.store.trace, session.clocks, row, message.index)
         if thing is None and row is not None:
             thing = gap_thing_at(self.store.trace, session.clocks, row, message.at)
         if thing is None:
-            self.store.go(replace(session, selection=None), "walk")
+            self.store.go(session._replace(selection=None), "walk")
             return
-        self.store.go(replace(session, selection=thing.id, panel="details"), "walk")
+        self.store.go(session._replace(selection=thing.id, panel="details"), "walk")
         if message.chain >= 2:
             self.app.run_command("focus")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -203,7 +202,7 @@ class PanelController(Controller):
             self._show_details(top=False)
 
     def show(self, name: str) -> None:
-        self.store.show(replace(self.store.session, panel=name))
+        self.store.show(self.store.session._replace(panel=name))
 
     @hears(VirtualTable.RowChosen, "problems")
     def read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -76,7 +75,7 @@ class PathController(Controller):
         self._shown_for = span, title
         if says:
             self.app.say("looking for the critical path…")
-        session = replace(self.store.session, range=span, clocks=self.store.own_clocks, only="", filter="")
+        session = self.store.session._replace(range=span, clocks=self.store.own_clocks, only="", filter="")
         trace = self.store.own_trace
 
         def drawn(cancelled: CancelledCallback) -> DrawnPath:
@@ -128,20 +127,20 @@ class PathController(Controller):
     def _go(self, path: DrawnPath, number: int, is_narrow: bool = False) -> None:
         """Put the cursor on a segment, and select its slice."""
         start, end = int(path.starts[number]), int(path.ends[number])
-        session, trace = replace(self.store.session, cursor=start, panel="details"), self.store.trace
+        session, trace = self.store.session._replace(cursor=start, panel="details"), self.store.trace
         if is_narrow:
             margin = (end - start) * AROUND
-            session = replace(view.zoomed_to(trace, session, start - margin, end + margin), cursor=start)
+            session = view.zoomed_to(trace, session, start - margin, end + margin)._replace(cursor=start)
         else:
             session = view.in_sight(trace, session, start, start + 1)
         identity = path.slice_at(number)
         if identity is None:
-            self.store.go(replace(session, selection=None), "walk")
+            self.store.go(session._replace(selection=None), "walk")
         else:
             self.store.show(session)
             self.app.jump(identity)
             # A wait lies before the slice that it belongs to.
-            self.store.show(view.keep_cursor(replace(self.store.session, cursor=start)))
+            self.store.show(view.keep_cursor(self.store.session._replace(cursor=start)))
         self.app.say(f"{format_count(number + 1)} of {format_count(len(path))}: {path.text(number)}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -94,7 +93,7 @@ class PromptController(Controller):
         else:
             session = view.go_to(self.store.trace, self.store.session, start)
             is_step = text.strip().startswith("step:")
-            self.store.go(replace(session, aim="step") if is_step else session)
+            self.store.go(session._replace(aim="step") if is_step else session)
 
     def _go_to_event(self, source: int, ordinal: int) -> None:
         """Select what the event with this number is drawn as."""
@@ -112,11 +111,11 @@ class PromptController(Controller):
     def choose_ruler(self, text: str) -> None:
         if text not in RULERS:
             raise UsageError(f"the ruler can be {', '.join(RULERS)}")
-        self.store.go(replace(self.store.session, ruler=text))
+        self.store.go(self.store.session._replace(ruler=text))
 
     @does("colour", typed=True)
     def colour_by(self, text: str) -> None:
-        self.store.go(replace(self.store.session, colour_by=colouring(self.store.trace, text)))
+        self.store.go(self.store.session._replace(colour_by=colouring(self.store.trace, text)))
 
     @does("theme", typed=True)
     def choose_theme(self, name: str) -> None:
@@ -131,7 +130,7 @@ class PromptController(Controller):
 
     @does("quiet")
     def do_quiet(self) -> None:
-        self.store.go(replace(self.store.session, show_quiet=not self.store.session.show_quiet))
+        self.store.go(self.store.session._replace(show_quiet=not self.store.session.show_quiet))
 
     @does("theme")
     def do_theme(self) -> None:

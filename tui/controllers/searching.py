@@ -84,7 +84,7 @@ class SearchController(Controller):
         if query != self.store.session.search:
             self._shows_first = bool(query)
             # What the letters before led to stays until it is known where these lead: all is drawn once.
-            self.store.show(replace(self.store.session if query else self._before, search=query))
+            self.store.show((self.store.session if query else self._before)._replace(search=query))
 
     @hears(Prompt.Left)
     def give_up(self, _: Prompt.Left | None = None) -> None:
@@ -119,11 +119,11 @@ class SearchController(Controller):
             self.search_again()
         elif search == self.store.session.search and self._state.hits is not None:
             self._say_found()
-        self.store.go(replace(self.store.session, search=search))
+        self.store.go(self.store.session._replace(search=search))
 
     @does("filter", typed=True)
     def filter_by(self, text: str) -> None:
-        self.store.go(replace(self.store.session, filter=parse(text).text if text else ""))
+        self.store.go(self.store.session._replace(filter=parse(text).text if text else ""))
 
     @does("next-hit", 1)
     @does("previous-hit", -1)
@@ -157,12 +157,12 @@ class SearchController(Controller):
         thing = thing_by_id(self.store.trace, self.store.session.clocks, identity)
         if thing is None:
             raise Refusal("that slice is not in this trace")
-        session = replace(self.store.session, cursor=thing.start, panel="details")
+        session = self.store.session._replace(cursor=thing.start, panel="details")
         length = thing.end - thing.start
         if length * session.viewport.width < session.viewport.span:  # under a cell: too small to be seen
             margin = max(1, length) * (CONTEXT - 1) // 2
             session = view.zoomed_to(self.store.trace, session, thing.start - margin, thing.end + margin)
-        self.store.show(replace(session, cursor=thing.start))
+        self.store.show(session._replace(cursor=thing.start))
         self.store.select(thing)
         name = safe(self.store.trace.label(thing.row, thing.index))
         self.app.say(
@@ -176,7 +176,7 @@ class SearchController(Controller):
         """
         trace, session = self.store.trace, self.store.session
         if self._before is not None:
-            session = replace(self._before, search=session.search)
+            session = self._before._replace(search=session.search)
         hit = hits.next(session.viewport.start) or hits.next(trace.span_at(session.clocks)[0])
         thing = None
         if hit is not None:
@@ -188,7 +188,7 @@ class SearchController(Controller):
             session = view.go_to(trace, session, thing.start)
         if self._before is None:
             session = select.unhidden(trace, session, thing)
-        session = replace(session, focus=thing.key)
+        session = session._replace(focus=thing.key)
         layout = layout_of(trace, session, self.store.layout_now)
         self.store.show(view.in_view(session, layout, self.store.now.lane_lines))
 

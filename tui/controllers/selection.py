@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,9 +58,9 @@ class SelectionController(Controller):
         if session.selection is None and line is not None and line.kind is LineKind.RANKS:
             self.store.go(lanes.fold(scene))
         elif session.selection is None:
-            self.store.go(replace(select.at_cursor(self.store.scene), panel="details"))
+            self.store.go(select.at_cursor(self.store.scene)._replace(panel="details"))
         elif session.panel != "details":
-            self.store.go(replace(session, panel="details"))
+            self.store.go(session._replace(panel="details"))
         else:
             self.app.run_command("focus")
 
@@ -75,7 +74,7 @@ class SelectionController(Controller):
 
     @does("flows")
     def do_flows(self) -> None:
-        session = replace(self.store.session, flows=not self.store.session.flows)
+        session = self.store.session._replace(flows=not self.store.session.flows)
         self.store.show(session)
         if not session.flows:
             self.app.say("only the selection's flows are drawn")
@@ -156,7 +155,7 @@ class SelectionController(Controller):
         if number >= len(self._longest):
             raise Refusal(f"these were the {format_count(len(self._longest))} longest")
         self._number, work = number, self._longest[number]
-        self.store.show(replace(self.store.session, panel="details"))
+        self.store.show(self.store.session._replace(panel="details"))
         self.app.jump(work.id)
         which = "longest" if number == 0 else f"{format_count(number + 1)}. longest"
         where = "in the range" if self.store.session.range is not None else "of all"

@@ -91,7 +91,7 @@ class TableController(Controller):
         scope = scope_of(self.store.trace, session, cancelled, self.store.now.search.whole_left)
         if self._key(session)[-1] is None:
             return row.run(scope, **options)[panel.table]
-        baseline = replace(session, range=session.baseline, baseline=None)
+        baseline = session._replace(range=session.baseline, baseline=None)
         counted = self._tables.get(self._key(baseline))
         against = scope_of(self.store.trace, baseline, cancelled, self.store.now.search.whole_left)
         past = row.run(against, **options)[panel.table] if counted is None else counted[0]
@@ -142,7 +142,7 @@ class TableController(Controller):
         """Take the step that was gone to last as the range."""
         session = self.store.session
         if session.aim == "step" and (span := ranges.aimed_span(self.store.scene)) is not None:
-            self.store.go(replace(session, range=span, anchor=None))
+            self.store.go(session._replace(range=span, anchor=None))
 
     # -- call trees: callers and callees, the slices of a call ---------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -138,18 +137,18 @@ def is_outside(lane: Lane, trace: Trace) -> bool:
 
 def toggle_fold(session: Session, line: Line, trace: Trace) -> Session:
     if line.kind is LineKind.QUIET:
-        return replace(session, show_quiet=True)
+        return session._replace(show_quiet=True)
     key = line.fold_key
     if key is None:
         return session
     if line.folded:
-        return replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
+        return session._replace(folded=session.folded - {key}, unfolded=session.unfolded | {key})
     unfolded = session.unfolded - {key}
     lane = line.lane
     is_deep = lane is not None and len(lane.rows) > rows_shown(lane, session, len(lane.rows))
     if is_deep and key in session.unfolded:
-        return replace(session, unfolded=unfolded)
-    return replace(session, folded=session.folded | {key}, unfolded=unfolded)
+        return session._replace(unfolded=unfolded)
+    return session._replace(folded=session.folded | {key}, unfolded=unfolded)
 
 
 MIN_FRAMES = 3

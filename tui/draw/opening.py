@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from tracelane.core.trace import LaneRole, Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
@@ -34,8 +33,7 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     take more lines than the devices', a row with work (rows_at_work) has two, as far as there is room.
     A trace without devices opens as its file orders it.
     """
-    session = replace(
-        session,
+    session = session._replace(
         host_rows=FOLD_ROWS,
         device_rows=FOLD_ROWS,
         device_lines=1,
@@ -46,10 +44,10 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     drawn = drawn_device_lanes(trace)
     has_device = any(not one.aside and not drawn.isdisjoint(one.lanes) for one in trace.processes)
     if has_map(trace) and not session.only:
-        return _with_map(trace, replace(session, devices_first=has_device), height)
+        return _with_map(trace, session._replace(devices_first=has_device), height)
     if not has_device or session.only:
         return session
-    plain = _as_deep_as_fits(trace, replace(session, devices_first=True), height)
+    plain = _as_deep_as_fits(trace, session._replace(devices_first=True), height)
     return _with_tall_devices(trace, plain, height)
 
 
@@ -57,9 +55,9 @@ def _as_deep_as_fits(trace: Trace, session: Session, height: int) -> Session:
     """Return the session with host and device lanes folded so far that all devices and the threads that
     launch to them are seen, as far as that is possible; unfolded where all lanes fit.
     """
-    session = replace(session, host_rows=FOLD_ROWS, device_rows=FOLD_ROWS)
+    session = session._replace(host_rows=FOLD_ROWS, device_rows=FOLD_ROWS)
     if Layout(trace, session).height <= height:
-        split = replace(session, rank_lines=len(RANK_PARTS))
+        split = session._replace(rank_lines=len(RANK_PARTS))
         slices = sum(trace.lanes[number].slices for number in drawn_device_lanes(trace))
         has_parts = opens_folded(trace) and not trace.missing and slices <= MAX_SLICES
         has_room = has_parts and Layout(trace, split).height <= height
@@ -67,22 +65,22 @@ def _as_deep_as_fits(trace: Trace, session: Session, height: int) -> Session:
     devices = _devices(trace)
     threads = sorted(trace.launching_lanes.items(), key=lambda pair: -pair[1])
     chief = [*devices, *(number for number, _ in threads[:1])]
-    shallow = replace(session, host_rows=MIN_HOST_ROWS)
+    shallow = session._replace(host_rows=MIN_HOST_ROWS)
     if opens_folded(trace) and not _are_seen(
-        trace, replace(shallow, device_rows=MIN_DEVICE_ROWS), chief, height
+        trace, shallow._replace(device_rows=MIN_DEVICE_ROWS), chief, height
     ):
-        shallow = replace(session, host_rows=0)  # an open rank leaves room for the others
+        shallow = session._replace(host_rows=0)  # an open rank leaves room for the others
     rows = _most(
-        MIN_DEVICE_ROWS, lambda rows: _are_seen(trace, replace(shallow, device_rows=rows), chief, height)
+        MIN_DEVICE_ROWS, lambda rows: _are_seen(trace, shallow._replace(device_rows=rows), chief, height)
     )
-    session = replace(shallow, device_rows=rows)
+    session = shallow._replace(device_rows=rows)
     if not session.host_rows:
         return session
     every = [number for number, _ in threads]
     rows = _most(
-        MIN_HOST_ROWS, lambda rows: _are_seen(trace, replace(session, host_rows=rows), every, height)
+        MIN_HOST_ROWS, lambda rows: _are_seen(trace, session._replace(host_rows=rows), every, height)
     )
-    return replace(session, host_rows=rows)
+    return session._replace(host_rows=rows)
 
 
 def _devices(trace: Trace) -> list[int]:
@@ -109,7 +107,7 @@ def _with_tall_devices(trace: Trace, plain: Session, height: int) -> Session:
     """
     if height < TALL_FROM or opens_folded(trace) or not _has_more_of_host(trace, plain, height):
         return plain
-    tall = _as_deep_as_fits(trace, replace(plain, device_lines=2), height)
+    tall = _as_deep_as_fits(trace, plain._replace(device_lines=2), height)
     is_deep = tall.device_rows >= plain.device_rows and tall.host_rows >= min(plain.host_rows, MIN_BELOW_TALL)
     seen = [number for number in trace.launching_lanes if _are_seen(trace, plain, [number], height)]
     return tall if is_deep and _are_seen(trace, tall, [*_devices(trace), *seen], height) else plain
@@ -127,14 +125,14 @@ def _with_map(trace: Trace, session: Session, height: int) -> Session:
     Ranks that are open are as deep as leaves the map room.
     """
     for host_rows, device_rows in MAP_DEPTHS:
-        session = replace(session, host_rows=host_rows, device_rows=device_rows, map_lines=1)
+        session = session._replace(host_rows=host_rows, device_rows=device_rows, map_lines=1)
         layout = Layout(trace, session)
         ranks = layout.ranks_in_map
         others = layout.height - (ranks > 0)
         wanted_lines = -(-ranks // 2)
         if others + min(wanted_lines, max(MIN_MAP, height // 3)) <= height:
             break
-    return replace(session, map_lines=max(1, min(wanted_lines, max(MIN_MAP, height - others))))
+    return session._replace(map_lines=max(1, min(wanted_lines, max(MIN_MAP, height - others))))
 
 
 def _most(least: int, fits: Callable[[int], bool]) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rich.segment import Segment
 from rich.text import Text
 
@@ -60,7 +58,7 @@ def picture(
     look = LineContext(
         palette_for(depth, True, None, False), glyphs or glyphs_for(), titles, width - titles, known.notes
     )
-    session = replace(session, viewport=session.viewport.resized(look.area))
+    session = session._replace(viewport=session.viewport.resized(look.area))
     reader = seen or _reader(trace, session)
     if seen is None:
         reader.know(known.states)

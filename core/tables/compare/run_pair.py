@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -136,8 +135,8 @@ def _path_of(run: Trace) -> str:
 def _members(run: Trace, side: str, name: str) -> list[Member]:
     """Return the files of a run as they are called beside the other run."""
     if len(run.members) == 1:
-        return [replace(run.members[0], side=f"{side} {name}")]
-    return [replace(one, side=f"{side} {one.title} · {name}") for one in run.members]
+        return [run.members[0]._replace(side=f"{side} {name}")]
+    return [one._replace(side=f"{side} {one.title} · {name}") for one in run.members]
 
 
 def _paired(a: Scope, b: Scope) -> PairedSteps:
