@@ -38,6 +38,8 @@ MAX_MANIFEST = 256 << 20
 SCAN_CHUNK = 1 << 20
 HELD_STRINGS = 1 << 16
 """So many of the strings that were asked for are held, short ones: long ones are soon read again."""
+HITS = 1 << 12
+"""So many places in the texts where one is found are looked up at once."""
 
 
 def table_file(name: str) -> str:
@@ -232,13 +234,19 @@ class Index:
             window = blob[base : base + step + len(needle) - 1].tobytes()
             at = window.find(needle)
             while at >= 0 and len(numbers) < limit:
-                number = int(np.searchsorted(offsets, base + at, "right")) - 1
-                begin, end = int(offsets[number]), int(offsets[number + 1])
-                whole = begin == base + at and (prefix or end - begin == len(needle))
-                if whole or (inside and base + at + len(needle) <= end):
-                    numbers.append(number)
-                at = window.find(needle, at + 1)
-        return sorted(set(numbers))
+                hits: list[int] = []
+                while at >= 0 and len(hits) < min(limit, HITS):
+                    hits.append(base + at)
+                    at = window.find(needle, at + 1)
+                begins = np.array(hits, np.int64)
+                of = np.searchsorted(offsets, begins, "right") - 1
+                fits = offsets[of] == begins
+                if not prefix:
+                    fits &= offsets[of + 1] == begins + len(needle)
+                if inside:
+                    fits |= offsets[of + 1] >= begins + len(needle)
+                numbers += of[fits].tolist()
+        return sorted(set(numbers[:limit]))
 
     # -- slices by position -------------------------------------------------------------------------------
 

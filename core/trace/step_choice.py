@@ -133,7 +133,7 @@ class Steps:
             key: getattr(self, key)[rows] for key in ("positions", "starts", "ends", "processes")
         }
         for key in ("labels", "groups"):
-            columns[key] = tuple(getattr(self, key)[at] for at in rows.tolist())
+            columns[key] = tuple(map(getattr(self, key).__getitem__, rows.tolist()))
         return replace(self, **columns)
 
 

@@ -538,10 +538,17 @@ class SourceFacts:
         )
         threads = at_work([one for one in threads if lane in (None, one.lane.index)])
         names = (safe(short_name(one.label)) for one in threads if one.slice is not None)
-        marks = set() if self.steps is None else {self.name(int(at)) for at in self.steps.positions}
-        if is_flex(self.index):  # a whole job says nothing of what is done in it
+        return next((name for name in names if name not in self.marks), "")
+
+    @cached_property
+    def marks(self) -> frozenset[str]:
+        """Names of slices that say nothing of what is done in them: the steps, a whole job."""
+        positions = EMPTY.starts if self.steps is None else self.steps.positions
+        names = distinct(self.index.column("slices.name")[positions])
+        marks = set(map(short_name, self.index.strings(names)))
+        if is_flex(self.index):
             marks.update(self.index.strings(round_trips(self.index)))
-        return next((name for name in names if name not in marks), "")
+        return frozenset(marks)
 
     def doing_at_longest(self, times: Intervals) -> str:
         """Return what a thread of the host did in the longest of some stretches of time, as `doing_in`: of
