@@ -240,11 +240,10 @@ class Index:
                     at = window.find(needle, at + 1)
                 begins = np.array(hits, np.int64)
                 of = np.searchsorted(offsets, begins, "right") - 1
-                fits = offsets[of] == begins
-                if not prefix:
-                    fits &= offsets[of + 1] == begins + len(needle)
-                if inside:
-                    fits |= offsets[of + 1] >= begins + len(needle)
+                is_begin, ends = offsets[of] == begins, begins + len(needle)
+                fits = offsets[of + 1] >= ends if inside or prefix else offsets[of + 1] == ends
+                if not inside:
+                    fits &= is_begin
                 numbers += of[fits].tolist()
         return sorted(set(numbers[:limit]))
 

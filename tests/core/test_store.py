@@ -10,6 +10,7 @@ import pytest
 
 from tests.small_index import L, S, write_index
 from tracelane.core.base.errors import CacheError, DamagedIndexError
+from tracelane.core.index import store
 from tracelane.core.index.store import Index, checksum_of, table_file
 
 
@@ -77,6 +78,32 @@ def test_strings_are_found_in_the_blob(index: Index) -> None:
     assert [index.string(n) for n in index.string_numbers("ProfilerStep#", prefix=True)] == ["ProfilerStep#4"]
     assert [index.string(n) for n in index.string_numbers("Zeit läuft")] == ["Zeit läuft"]
     assert index.string_numbers("ner") == [] and index.string_numbers("inner", prefix=True) != []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 1 << 20])
+def test_strings_are_found_as_each_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """Where texts stand side by side and within each other, those are found that looking at each would find,
+    with a limit the first of them, however many places are looked up at once.
+    """
+    texts = ["add", "mm", "addmm", "dm", "aaaa", "a", "aa", "mmdm", "ädd", "dd"]
+    monkeypatch.setattr(store, "HITS", 2)
+    write_index(tmp_path, [L(slices=[S(10 * at, 5, text) for at, text in enumerate(texts)])])
+    index = Index.open(tmp_path)
+    all_texts = index.strings(range(index.length("strings.offset") - 1))
+    for text in (*texts, "m", "d", "amm", "dmaa", "aaaaa", "ä"):
+        asked = {
+            "whole": [number for number, one in enumerate(all_texts) if one == text],
+            "prefix": [number for number, one in enumerate(all_texts) if one.startswith(text)],
+            "inside": [number for number, one in enumerate(all_texts) if text in one],
+        }
+        assert index.string_numbers(text, limit=limit) == asked["whole"][:limit]
+        assert index.string_numbers(text, prefix=True, limit=limit) == asked["prefix"][:limit]
+        found = index.string_numbers(text, inside=True, limit=limit)
+        assert set(found) <= set(asked["inside"]) and bool(found) == bool(asked["inside"])
+        if limit > len(all_texts):
+            assert found == asked["inside"]
 
 
 def test_columns_verify(index: Index) -> None:
