@@ -134,6 +134,11 @@ def lanes_of(index: Index, positions: AnyArray, kind: RowKind = RowKind.SLICES) 
     return np.asarray(index.rows["lane"][rows_of(index, positions, kind)], np.int64)
 
 
+def depths_of_slices(index: Index, positions: AnyArray) -> I64:
+    """Return the depth in its lane of the row of each slice; what lies around a slice lies in a row above."""
+    return np.asarray(index.rows["depth"][rows_of(index, positions)], np.int64)
+
+
 def processes_of(index: Index, positions: AnyArray) -> I64:
     return np.asarray(index.lanes["process"][lanes_of(index, positions)], np.int64)
 

@@ -15,7 +15,7 @@ from ...base.kineto import ANNOTATIONS, GROUPS, MODULE, OPS
 from ...base.short_names import comparable_name
 from ...base.units import about_ns, count_of
 from ...query.groups import Groups
-from ...query.lookup import category_mask, nearest_around, rows_around
+from ...query.lookup import category_mask, depths_of_slices, nearest_around, rows_around
 from ...trace.step_spans import step_spans
 from ..frame.frame import Frame
 from ..frame.frame_columns import NOT_IN_FILE, OUTSIDE_ANY, module_label, work_of
@@ -145,10 +145,12 @@ def _side(builder: TreeBuilder, scope: Scope) -> _Side:
     for source in scope.sources:
         index = scope.trace.indexes[source]
         members, is_op = _members(scope, source)
-        around = rows_around(index, members)
-        nodes = paths_of(builder, builder.labels.of_slices(index, members, module_label), around, ROOT)
+        around, depths = rows_around(index, members), depths_of_slices(index, members)
+        nodes = paths_of(
+            builder, builder.labels.of_slices(index, members, module_label), around, depths, ROOT
+        )
         starts = scope.starts(source, members)
-        own = own_times(starts, starts + index.duration(members), around)
+        own = own_times(starts, starts + index.duration(members), around, depths)
         parts.append((nodes, np.ones_like(own), np.where(is_op, own, 0), np.zeros_like(own)))
         if source in works:
             work = works[source]

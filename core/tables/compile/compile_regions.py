@@ -96,7 +96,8 @@ def region_table(regions: Frame, artefacts: Artefacts) -> Table:
     """Return the regions as a tree: a row per path of regions that lie in each other, in order of time."""
     builder, words, around = TreeBuilder(), regions.name, regions.around
     names = builder.labels.codes(words.texts)[words.codes]
-    regions = regions.plus(node=paths_of(builder, names, around, ROOT), depth=depths_of(around))
+    depths = depths_of(around)
+    regions = regions.plus(node=paths_of(builder, names, around, depths, ROOT), depth=depths)
     groups = regions.group("source", "node")
     firsts = groups.first()
     rows = zip(regions.name[firsts].tolist(), regions.depth[firsts].tolist())

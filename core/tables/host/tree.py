@@ -27,12 +27,22 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import BY_RUNS, I64, AnyArray, add_at, added_upwards, distinct, greatest_upwards, sum_of
+from ...base.arrays import (
+    BY_RUNS,
+    I64,
+    AnyArray,
+    add_at,
+    added_upwards,
+    distinct,
+    greatest_upwards,
+    run_starts,
+    sum_of,
+)
 from ...base.kineto import STEP
 from ...base.safe_text import safe
 from ...index.format import LaneRole
 from ...query.groups import Groups, Labels, concatenated, dense
-from ...query.lookup import rows_around, with_ancestors
+from ...query.lookup import depths_of_slices, rows_around, with_ancestors
 from ...trace.captured_graphs import captured_stack
 from ..frame.frame import Frame
 from ..frame.frame_columns import work_of
@@ -422,9 +432,9 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
     positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
     starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
     names = builder.labels.of_slices(index, positions, name_in_tree)
-    around = rows_around(index, positions)
-    own = own_times(starts, ends, around)
-    nodes = paths_of(builder, names, around, root)
+    around, depths = rows_around(index, positions), depths_of_slices(index, positions)
+    own = own_times(starts, ends, around, depths)
+    nodes = paths_of(builder, names, around, depths, root)
     builder.add(nodes, ends - starts, own, np.ones(len(nodes), np.int64), positions, source)
     if root != ROOT:
         top = around < 0
@@ -435,11 +445,13 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
         builder.add(np.array([root]), one, zero, zero, positions[[longest]], source)
 
 
-def own_times(starts: I64, ends: I64, around: I64) -> I64:
+def own_times(starts: I64, ends: I64, around: I64, depths: I64) -> I64:
     """Return the time of each slice without that of these slices inside it; they are in order of position."""
     durations = ends - starts
     inner = np.flatnonzero(around >= 0)
     inside = Groups(around[inner], len(starts)).sums(durations[inner])
+    if bool((depths[inner] == depths[around[inner]] + 1).all()):
+        return durations - inside  # those in one slice lie in one row, where nothing overlaps
     # Of those in one slice each row is in order of start: where any overlap, one row begins before the row
     # ahead of it ends.
     order = inner[np.argsort(around[inner], kind=BY_RUNS)]
@@ -453,13 +465,14 @@ def own_times(starts: I64, ends: I64, around: I64) -> I64:
     return own
 
 
-def paths_of(builder: TreeBuilder, names: I64, around: I64, root: int) -> I64:
-    """Return the node of each slice, level by level from the top; slices of one path share a node."""
-    levels = depths_of(around)
+def paths_of(builder: TreeBuilder, names: I64, around: I64, levels: I64, root: int) -> I64:
+    """Return the node of each slice, level by level from the top; slices of one path share a node. What lies
+    around a slice is on a lower level: `depths_of(around)`, or the depth of its row.
+    """
     nodes = np.full(len(names), root, np.int64)
-    order = np.argsort(levels, kind="stable")
-    bounds = np.searchsorted(levels[order], np.arange(int(levels.max(initial=0)) + 2))
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
+    order = np.argsort(levels, kind=BY_RUNS)
+    bounds = [*run_starts(levels[order]).tolist(), len(order)]
+    for begin, end in pairwise(bounds):
         some = order[begin:end]
         above = np.where(around[some] >= 0, nodes[around[some]], root)
         nodes[some] = _nodes_of(builder, above, names[some])
@@ -481,7 +494,8 @@ def _add_launched(builder: TreeBuilder, work: Frame) -> None:
     is_known = launch >= 0
     stack = with_ancestors(index, distinct(launch[is_known]))
     around = rows_around(index, stack)
-    nodes = paths_of(builder, builder.labels.of_slices(index, stack, name_in_tree), around, ROOT)
+    names, depths = builder.labels.of_slices(index, stack, name_in_tree), depths_of_slices(index, stack)
+    nodes = paths_of(builder, names, around, depths, ROOT)
     calls = np.searchsorted(stack, launch[is_known])
     above = np.full(len(positions), ROOT, np.int64)
     above[is_known] = nodes[calls]
@@ -514,7 +528,8 @@ def _captured_nodes(builder: TreeBuilder, work: Frame, launches: I64) -> I64:
         owners, durations, own = work.owner[rows], work.dur[rows], work.position[rows].astype(np.int64)
         stack = captured_stack(index, distinct(owners))
         around = rows_around(index, stack)
-        paths = paths_of(builder, builder.labels.of_slices(index, stack, name_in_tree), around, launch)
+        names = builder.labels.of_slices(index, stack, name_in_tree)
+        paths = paths_of(builder, names, around, depths_of_slices(index, stack), launch)
         calls = np.searchsorted(stack, owners)
         nodes[rows] = paths[calls]
         spent, longest = np.zeros(len(stack), np.int64), np.zeros(len(stack), np.int64)
