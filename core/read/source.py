@@ -26,7 +26,6 @@ from .inflate import (
     RawReader,
     added_encoding,
     added_reader,
-    deflate_library,
     utf16_reader,
 )
 from .local_file import LocalFile
@@ -460,7 +459,7 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
 def _begin_of_text(name: str, file: Openable, packing: str) -> bytes:
     """Return the first SNIFF bytes of a packed text. Raises UnreadableError where there are none."""
     try:
-        reader = open_packed(file, packing, deflate_library())  # the native core would load numpy
+        reader = open_packed(file, packing, zlib)  # quicker for so little than to load another library
         try:
             text = reader.read(SNIFF)
             if packing == TAR and isinstance(reader, TarReader):

@@ -55,12 +55,17 @@ def test_a_cache_folder_of_inductor_is_read(tmp_path: Path) -> None:
             {"op_category": "Conv", "ideal_cycles": 5},
         ],
         "sdsc_fused_mm_2": [],
+        "sdsc_fused_add_4": [{"op_category": "Broadcast", "ideal_cycles": 0}],
         "sdsc_fused_mm_3": [{"ideal_cycles": True}, {"ideal_cycles": 10**400}, {"ideal_cycles": -1}, 7],
     }.items():
         folder = tmp_path / "inductor-spyre" / name / "perf"
         folder.mkdir(parents=True)
         (folder / "ideal_cycles.json").write_text(json.dumps(entries), encoding="utf-8")
-    assert read_ideal_cycles(tmp_path).of_call == {"sdsc_fused_mm_0": {7}, "sdsc_fused_mm_1": {9}}
+    assert read_ideal_cycles(tmp_path).of_call == {
+        "sdsc_fused_mm_0": {7},
+        "sdsc_fused_mm_1": {9},
+        "sdsc_fused_add_4": {0},
+    }
 
 
 def test_what_cannot_be_read_is_named_and_the_others_are_read(tmp_path: Path) -> None:

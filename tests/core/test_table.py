@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,21 @@ def test_tables_stand_below_each_other() -> None:
         {"step": "1", "name": "z", "ns": 0, "mean": 2.0},
     ]
     assert [table.jump(0), table.jump(1), table.keys] == [(0, 0), (0, 5), ("step", "name")]
+
+
+def test_identities_of_several_tables_are_sorted_as_those_of_one() -> None:
+    """Below each other identities of text stay texts, 9 before 10; a table without them has empty ones."""
+    schema = TableSchema("t", "T", (Column("i", "i", "id"),))
+    tables = [
+        Table.from_rows(schema, "all", [{"i": one} for one in ids]) for ids in (["10/0", "9/1"], ["8/2"])
+    ]
+    both = concat(
+        [*tables, Table.from_rows(TableSchema("t", "T", (NAME,)), "all", [{"name": "z"}])],
+        Column("step", "step", "text"),
+        ["0", "1", "2"],
+    )
+    assert both.texts("i") == ["10/0", "9/1", "8/2", ""]
+    assert replace(both, within="").order("i", descending=False).tolist() == [3, 2, 1, 0]
 
 
 def test_tables_are_found_by_name() -> None:

@@ -268,8 +268,9 @@ def _values(column: Column, values: list[Any]) -> Values:
 
 
 def _concatenated(tables: Sequence[Table], column: Column) -> Values:
-    if column.unit in ("text", "object"):
-        empty: Any = "" if column.unit == "text" else []
+    has_list = any(isinstance(table.data.get(column.key), list) for table in tables)
+    if has_list or column.unit in ("text", "object"):
+        empty: Any = [] if column.unit == "object" else ""
         return [value for table in tables for value in table.data.get(column.key, [empty] * len(table))]
     nothing = np.nan if column.statistic else 0
     return np.concatenate(

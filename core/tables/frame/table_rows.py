@@ -181,12 +181,12 @@ class TableRows(TableSchema):
         if isinstance(values, list) and column.unit == "id" and any(isinstance(one, str) for one in values):
             texts = ["" if value is None else str(value) for value in values]
             return [(len(text), text) for text in texts]  # 9 before 10
-        if column.unit == "object" or (isinstance(values, list) and column.unit != "text"):
+        if column.unit == "text":
+            return list(values)
+        if isinstance(values, list):
             return np.array(
                 [len(value) if isinstance(value, Sized) else value or 0 for value in values], np.float64
             )
-        if isinstance(values, list) or column.unit == "text":
-            return list(values)
         if values.dtype == object:  # large moments, and none
             return _earlier(values, min((time for time in values.tolist() if time == time), default=0))
         return np.abs(values) if column.change else values
