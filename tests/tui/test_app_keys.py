@@ -9,6 +9,7 @@ import pytest
 
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
+from tests.tui.walk import RecordedApp
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
@@ -105,6 +106,20 @@ async def test_help_and_palette(file_trace: Trace) -> None:
         assert app.screen is app.main and app.session.pinned
         await pilot.press("ctrl+p")
         await wait_until(pilot, lambda: "Pin the lane" in screen_text(app), "the palette's commands")
+
+
+@pytest.mark.parametrize("size", [(60, 20), (81, 24), (97, 30), (120, 40), (200, 50)])
+async def test_help_is_drawn_once(size: tuple[int, int], file_trace: Trace) -> None:
+    """The list of keys is never seen empty: its first frame has the heading and the rows."""
+    app = RecordedApp(file_trace, config=Config())
+    async with app.run_test(headless=False, size=size) as pilot:
+        await wait_until_idle(app, pilot)
+        app.take_output()
+        await pilot.press("question_mark")
+        await wait_until_idle(app, pilot)
+        written, _ = app.take_output()
+        assert isinstance(app.screen, HelpScreen) and "Next slice" in screen_text(app)
+        assert written.count("What it does") == 1 and "no command fits" not in written
 
 
 async def test_the_command_line(file_trace: Trace) -> None:

@@ -36,6 +36,8 @@ TITLE_SHARE = 0.3
 MAX_TITLE = 34
 MIN_TEXT = 20
 SCROLL_BAR = 1
+HELP_SHARE, MOST_CELLS, HELP_FRAME = 94, 110, 4
+"""How much of the screen the list of keys takes (%), its most cells, and those of its border and padding."""
 IN_TITLE, IN_WORDS, IN_HELP = 4.0, 2.0, 1.0
 AT_START = 1.5
 """What a word of the query scores by where it is found: times this at the start of a word there."""
@@ -169,12 +171,12 @@ class FilterLine(LineInput):
 class HelpScreen(AnswerScreen[str | None]):
     """Answers with the id of a command to run, or None."""
 
-    DEFAULT_CSS = """
-    HelpScreen > Vertical {
-        width: 94%; max-width: 110; height: 94%; max-height: 16;
+    DEFAULT_CSS = f"""
+    HelpScreen > Vertical {{
+        width: {HELP_SHARE}%; max-width: {MOST_CELLS}; height: {HELP_SHARE}%; max-height: 16;
         border: round $primary; background: $surface; padding: 0 1;
-    }
-    HelpScreen Input { height: 1; border: none; padding: 0; background: $surface; }
+    }}
+    HelpScreen Input {{ height: 1; border: none; padding: 0; background: $surface; }}
     """
     AUTO_FOCUS = "Input"
 
@@ -198,6 +200,7 @@ class HelpScreen(AnswerScreen[str | None]):
             yield VirtualTable(empty="no command fits: fewer letters?")
 
     def on_mount(self) -> None:
+        self._list()  # for the width that it will have, so that it is drawn once
         follow_size(self.query_one(VirtualTable), self._list)
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -208,10 +211,11 @@ class HelpScreen(AnswerScreen[str | None]):
         if not self.query(VirtualTable):  # closed before it was filled
             return
         table = self.query_one(VirtualTable)
+        width = table.size.width or min(MOST_CELLS, self.app.size.width * HELP_SHARE // 100) - HELP_FRAME
         rows = listed(self._all, self.query_one(Input).value, self._used, self._pane)
         keys = max(len("Keys"), *(len(row.keys) for row in rows)) if rows else len("Keys")
-        title = min(MAX_TITLE, round(table.size.width * TITLE_SHARE)) or MAX_TITLE
-        text = max(MIN_TEXT, table.size.width - SCROLL_BAR - title - keys - 2 * GAP)
+        title = min(MAX_TITLE, round(width * TITLE_SHARE)) or MAX_TITLE
+        text = max(MIN_TEXT, width - SCROLL_BAR - title - keys - 2 * GAP)
         self._rows = rows = wrapped(rows, title, text)
 
         def style(row: int) -> str:

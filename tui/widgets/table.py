@@ -205,7 +205,8 @@ class VirtualTable(ScrollView, can_focus=True):
             return self._strip(self._heading, width, style, self._more(width))
         position = y - 1 + self.scroll_offset.y
         if position >= len(self._order):
-            text = self._empty if position == 0 and not self.is_counting else ""
+            is_known = self.listing > 0 and not self.is_counting
+            text = self._empty if position == 0 and is_known else ""
             return Strip([Segment(text, self.rich_style)]).adjust_cell_length(width, self.rich_style)
         name = "table--cursor" if position == self.cursor else "table--row"
         row = int(self._order[position])
