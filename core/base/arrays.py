@@ -106,11 +106,16 @@ def of_halves(high: I64, low: I64) -> I64:
 
 def running_sums(values: I64) -> I64:
     """Return the sums up to each value; beyond int64 they stay at its limits."""
+    if _peak(values) * len(values) < 1 << 63:
+        return np.cumsum(values, dtype=np.int64)
     return of_halves(np.cumsum(values >> 32), np.cumsum(values & 0xFFFFFFFF))
 
 
 def sums_between(values: I64, low: I64, high: I64) -> I64:
     """Return the sum of values[low:high] for each pair; beyond int64 it stays at its limits."""
+    if _peak(values) * len(values) < 1 << 63:
+        before = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+        return np.asarray(before[high] - before[low], np.int64)
     halves = (np.concatenate([[0], np.cumsum(half)]) for half in (values >> 32, values & 0xFFFFFFFF))
     return of_halves(*(sums[high] - sums[low] for sums in halves))
 

@@ -20,7 +20,7 @@ from ...base.numbers import whole_number
 from ...index.flex import flex_work, is_flex
 from ...index.format import NONE, LaneRole
 from ...index.store import Index
-from ...query.groups import Groups, concatenated
+from ...query.groups import Groups, concatenated, dense
 from ...query.launches import Launches, operators_by_arrow
 from ...query.lookup import category_mask, lanes_of, nearest_around, promoted_of
 from ...trace.owners import OWN
@@ -295,12 +295,12 @@ def grouped(events: OpEvents, by: Grouping) -> tuple[I64, list[str]]:
 def _by_provider(events: OpEvents) -> tuple[I64, list[str]]:
     """Return the groups by what runs the operators of a model: ONNX Runtime's execution providers."""
     providers = promoted_of(events.index, "provider", events.positions, -1)
-    numbers, group = np.unique(np.append(providers, -1), return_inverse=True)
-    return group[:-1].astype(np.int64), [events.index.string(n) if n >= 0 else "" for n in numbers.tolist()]
+    group, numbers = dense(np.append(providers, -1))
+    return group[:-1], [events.index.string(n) if n >= 0 else "" for n in numbers.tolist()]
 
 
 def _by_shape(events: OpEvents) -> tuple[I64, list[str]]:
-    numbers, group = np.unique(promoted_of(events.index, "input_dims", events.positions), return_inverse=True)
+    group, numbers = dense(promoted_of(events.index, "input_dims", events.positions))
     shapes = {number: _shapes(events.index.string(number)) for number in numbers.tolist() if number}
     codes = {"[]": 0}
     of = [codes.setdefault(shapes.get(number, "[]"), len(codes)) for number in numbers.tolist()]
@@ -325,9 +325,9 @@ def _by_module(events: OpEvents) -> tuple[I64, list[str]]:
     own = np.flatnonzero(is_module)
     module[own] = own
     keys = np.where(module >= 0, events.key[module] + 1, 0)
-    distinct, group = np.unique(np.concatenate([[0], keys]), return_inverse=True)
-    texts = [events.names[key - 1][len(MODULE) :] if key else "" for key in distinct.tolist()]
-    return group[1:].astype(np.int64), texts
+    group, numbers = dense(np.concatenate([[0], keys]))
+    texts = [events.names[key - 1][len(MODULE) :] if key else "" for key in numbers.tolist()]
+    return group[1:], texts
 
 
 def _by_stack(events: OpEvents, depth: int) -> tuple[I64, list[str]]:
@@ -336,7 +336,7 @@ def _by_stack(events: OpEvents, depth: int) -> tuple[I64, list[str]]:
     texts = promoted_of(events.index, "call_stack", events.positions)
     if not texts.any():  # torch has stacks only where the profiler wrote them out
         return group, [""]
-    numbers, which = np.unique(texts, return_inverse=True)
+    which, numbers = dense(texts)
     of = [stacks.setdefault(_frames(events.index.string(n), depth), len(stacks)) for n in numbers.tolist()]
     group[:] = np.array(of, np.int64)[which]
     _frames_around(events, depth, group, stacks)
