@@ -14,7 +14,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
 
-from tracelane.core.base.arrays import I64, AnyArray
+from tracelane.core.base.arrays import AnyArray
 from tracelane.core.base.colours import key_of
 from tracelane.core.export.formats import is_left, text_in_cell
 from tracelane.core.tables.compare.compare import PRESENCE, VERDICT, WITHIN, delta_key
@@ -275,8 +275,5 @@ def _sort_keys(table: Table, column: TableColumn) -> AnyArray:
     values = table.sort_keys(column)
     if not isinstance(values, list):
         return values
-    order = table.order(column.key, descending=False)
-    new = [at > 0 and values[row] != values[order[at - 1]] for at, row in enumerate(order.tolist())]
-    ranks: I64 = np.empty(len(order), np.int64)
-    ranks[order] = np.cumsum(new)
-    return ranks
+    places = {value: place for place, value in enumerate(sorted(set(values)))}  # of many rows few differ
+    return np.fromiter(map(places.__getitem__, values), np.int64, len(values))

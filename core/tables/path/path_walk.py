@@ -253,8 +253,8 @@ def _host_segments(graph: PathGraph, number: int, walk: _Walk) -> tuple[AnyArray
         names = thread.index.column("slices.name")[thread.positions]
         is_mark = (thread.kinds == ANNOTATION) & np.isin(names, marks)
         kinds[(row >= 0) & is_mark[row]] = IDLE
+    source, lane, no_row = (np.broadcast_to(one, len(row)) for one in (thread.source, thread.lane, -1))
     return (
         starts, stops, kinds, np.where(is_first, via[of], THREAD).astype(np.uint8),
-        is_first & (inferred[of] != 0), np.full(len(row), thread.source), positions,
-        np.full(len(row), thread.lane), np.full(len(row), -1),
+        is_first & (inferred[of] != 0), source, positions, lane, no_row,
     )  # fmt: skip
