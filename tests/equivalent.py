@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
+    "core/index/ts_unit.py": {
+        ("YEAR_NS = 365", "366"): "the slack of ten years is no measure: ten days more are as good",
+    },
     "tui/draw/layout.py": {
         ("lane: int = -1", "2"): "any number below 0 is no lane",
         ("if first >= last:", "first > last"): "no line lies between equal ones",

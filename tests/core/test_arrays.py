@@ -17,6 +17,7 @@ from tracelane.core.base.arrays import (
     concatenated_ranges,
     distinct,
     mean_of,
+    means_of,
     merge,
     places_in,
     run_starts,
@@ -55,6 +56,12 @@ def test_sums_are_exact_or_at_the_edge(values: list[int], data: st.DataObject) -
         assert added_up(array, column(begins)).tolist() == expected
         if MIN < sum(values) < MAX:
             assert mean_of(array) == sum(values) / size
+
+
+def test_of_sums_at_the_edge_no_mean_is_told() -> None:
+    """A total that stays at the limit may be any beyond it; nothing is divided by none."""
+    means = means_of(column([MAX, MAX - 1, 7, 0]), column([2, 1, 2, 0])).tolist()
+    assert np.isnan(means[0]) and means[1:] == [float(MAX - 1), 3.5, 0.0]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), LARGE), max_size=6), st.lists(LARGE, min_size=4, max_size=4))
