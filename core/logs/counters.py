@@ -96,10 +96,16 @@ def with_cheap_lanes(trace: Trace) -> WithCounters:
     recorded = bool(held) and sum(map(_possible_records, held)) <= CHEAP
     if not recorded and not jobs:
         return WithCounters(trace, ())
-    from ..tables.frame.scope import Scope  # the first picture of most traces needs no analysis
+    from .kept_lanes import keep_lanes, kept_lanes  # the first picture of most traces needs neither
 
-    counters = memory_counters(Scope(trace)) if recorded else []
-    return WithCounters(trace, [*counters, *(power_counters(Scope(trace)) if jobs else ())])
+    lanes = kept_lanes(trace)
+    if lanes is None:
+        from ..tables.frame.scope import Scope
+
+        lanes = memory_counters(Scope(trace)) if recorded else []
+        lanes += power_counters(Scope(trace)) if jobs else []
+        keep_lanes(trace, lanes)
+    return WithCounters(trace, lanes)
 
 
 def _possible_records(index: Index) -> int:

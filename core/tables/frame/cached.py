@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...base.clock import Clocks
+from ...base.clock import NO_CLOCKS, Clocks
 from ...base.digest import blake2b
 from ...base.private import KERNEL_KINDS, read_sealed_json, settings_table, write_sealed_json
 from ...index.version import DERIVED
@@ -36,8 +36,8 @@ MIN_SLICES = 1_000_000
 """A smaller trace is analysed as quickly as a cached result is read."""
 BY_LAUNCH = "launch"
 """How a scope assigns work to steps unless asked otherwise."""
-COUNTING = ("base", "query", "trace", "tables")
-"""The rooms of core whose code decides what a table holds; the index has its own format number."""
+COUNTING = ("base", "query", "trace", "tables", "logs")
+"""The rooms of core whose code decides what a result holds; the index has its own format number."""
 
 
 def cached_table(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
@@ -84,6 +84,11 @@ def usual_cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Pat
 
 def _result_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
     return _cache_file(trace, clocks, name, settings_table(KERNEL_KINDS), *more)
+
+
+def trace_file(trace: Trace, name: str) -> Path:
+    """Return the file of a result that depends on the files of a trace alone."""
+    return _cache_file(trace, NO_CLOCKS, name)
 
 
 def _cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
