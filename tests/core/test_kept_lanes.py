@@ -43,10 +43,10 @@ def same(one: list[Counter], other: list[Counter]) -> bool:
 
 def test_lanes_are_made_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opened again, a trace has the lanes that were made of it, to the bit, and nothing is made."""
-    made = lanes_of(opened(folder))
-    assert len(made) > 2 and all(len(one.starts) for one in made)
+    lanes = lanes_of(opened(folder))
+    assert len(lanes) > 2 and all(len(one.starts) for one in lanes)
     monkeypatch.setattr(counters, "memory_counters", None)
-    assert same(made, lanes_of(opened(folder)))
+    assert same(lanes, lanes_of(opened(folder)))
 
 
 def backwards(text: str) -> str:
@@ -72,20 +72,20 @@ WRONG: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_not_sound_is_made_again(name: str, folder: Path) -> None:
     """Whatever stands in the file in place of lanes, those of the trace are shown."""
-    made, path = lanes_of(opened(folder)), kept_file(opened(folder))
+    lanes, path = lanes_of(opened(folder)), kept_file(opened(folder))
     assert path is not None
     write_sealed_json(path, WRONG[name](read_sealed_json(path)))
-    assert same(made, lanes_of(opened(folder)))
+    assert same(lanes, lanes_of(opened(folder)))
 
 
 def test_a_damaged_file_is_made_again(folder: Path) -> None:
     """So it is where the file is cut or gone."""
-    made, path = lanes_of(opened(folder)), kept_file(opened(folder))
+    lanes, path = lanes_of(opened(folder)), kept_file(opened(folder))
     assert path is not None
     path.write_bytes(path.read_bytes()[:100])
-    assert same(made, lanes_of(opened(folder)))
+    assert same(lanes, lanes_of(opened(folder)))
     path.unlink()
-    assert same(made, lanes_of(opened(folder)))
+    assert same(lanes, lanes_of(opened(folder)))
 
 
 def test_many_samples_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

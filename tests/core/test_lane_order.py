@@ -65,8 +65,8 @@ def test_any_lane_may_begin_a_file(tmp_path: Path) -> None:
     assert len(ranks) > 1 and len(lanes) > 5
     expected: dict[str, object] = {}
     for number, lane in enumerate(lanes):
-        found = dict(answers(opened(tmp_path / "run", ranks, lane, tmp_path / f"index{number}")))
-        expected = expected or found
-        assert found.keys() == expected.keys()
-        for name, rows in found.items():
+        tables = dict(answers(opened(tmp_path / "run", ranks, lane, tmp_path / f"index{number}")))
+        expected = expected or tables
+        assert tables.keys() == expected.keys()
+        for name, rows in tables.items():
             assert rows == expected[name], (lane, name)

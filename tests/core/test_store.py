@@ -93,17 +93,17 @@ def test_strings_are_found_as_each_is_looked_at(
     index = Index.open(tmp_path)
     all_texts = index.strings(range(index.length("strings.offset") - 1))
     for text in (*texts, "m", "d", "amm", "dmaa", "aaaaa", "ä"):
-        asked = {
+        numbers = {
             "whole": [number for number, one in enumerate(all_texts) if one == text],
             "prefix": [number for number, one in enumerate(all_texts) if one.startswith(text)],
             "inside": [number for number, one in enumerate(all_texts) if text in one],
         }
-        assert index.string_numbers(text, limit=limit) == asked["whole"][:limit]
-        assert index.string_numbers(text, prefix=True, limit=limit) == asked["prefix"][:limit]
-        found = index.string_numbers(text, inside=True, limit=limit)
-        assert set(found) <= set(asked["inside"]) and bool(found) == bool(asked["inside"])
+        assert index.string_numbers(text, limit=limit) == numbers["whole"][:limit]
+        assert index.string_numbers(text, prefix=True, limit=limit) == numbers["prefix"][:limit]
+        inside = index.string_numbers(text, inside=True, limit=limit)
+        assert set(inside) <= set(numbers["inside"]) and bool(inside) == bool(numbers["inside"])
         if limit > len(all_texts):
-            assert found == asked["inside"]
+            assert inside == numbers["inside"]
 
 
 def test_columns_verify(index: Index) -> None:

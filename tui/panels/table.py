@@ -275,5 +275,5 @@ def _sort_keys(table: Table, column: TableColumn) -> AnyArray:
     values = table.sort_keys(column)
     if not isinstance(values, list):
         return values
-    places = {value: place for place, value in enumerate(sorted(set(values)))}  # of many rows few differ
-    return np.fromiter(map(places.__getitem__, values), np.int64, len(values))
+    numbers = {value: number for number, value in enumerate(sorted(set(values)))}  # of many rows few differ
+    return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))

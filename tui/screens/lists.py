@@ -36,7 +36,7 @@ TITLE_SHARE = 0.3
 MAX_TITLE = 34
 MIN_TEXT = 20
 SCROLL_BAR = 1
-HELP_SHARE, MOST_CELLS, HELP_FRAME = 94, 110, 4
+HELP_SHARE, MAX_CELLS, HELP_FRAME = 94, 110, 4
 """How much of the screen the list of keys takes (%), its most cells, and those of its border and padding."""
 IN_TITLE, IN_WORDS, IN_HELP = 4.0, 2.0, 1.0
 AT_START = 1.5
@@ -173,7 +173,7 @@ class HelpScreen(AnswerScreen[str | None]):
 
     DEFAULT_CSS = f"""
     HelpScreen > Vertical {{
-        width: {HELP_SHARE}%; max-width: {MOST_CELLS}; height: {HELP_SHARE}%; max-height: 16;
+        width: {HELP_SHARE}%; max-width: {MAX_CELLS}; height: {HELP_SHARE}%; max-height: 16;
         border: round $primary; background: $surface; padding: 0 1;
     }}
     HelpScreen Input {{ height: 1; border: none; padding: 0; background: $surface; }}
@@ -211,7 +211,7 @@ class HelpScreen(AnswerScreen[str | None]):
         if not self.query(VirtualTable):  # closed before it was filled
             return
         table = self.query_one(VirtualTable)
-        width = table.size.width or min(MOST_CELLS, self.app.size.width * HELP_SHARE // 100) - HELP_FRAME
+        width = table.size.width or min(MAX_CELLS, self.app.size.width * HELP_SHARE // 100) - HELP_FRAME
         rows = listed(self._all, self.query_one(Input).value, self._used, self._pane)
         keys = max(len("Keys"), *(len(row.keys) for row in rows)) if rows else len("Keys")
         title = min(MAX_TITLE, round(width * TITLE_SHARE)) or MAX_TITLE
