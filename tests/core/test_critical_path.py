@@ -69,6 +69,28 @@ def length(trace: Trace, name: str, factor: float = 0.0) -> tuple[int, int]:
     ) // 1000
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"name": "forward", "cat": "user_annotation"},
+        {"name": "train.py(3): forward", "cat": "python_function"},
+        {"name": "ProfilerStep#4", "cat": "cpu_op"},
+    ],
+)
+def test_what_gains_most_is_no_frame(frame: dict[str, str], tmp_path: Path) -> None:
+    """Annotations, Python's frames and steps last long, but what is done in them is what could be quicker."""
+    events = [
+        complete(0, 1000, **frame),
+        complete(10, 190, "aten::mm"),
+        complete(300, 50, "aten::add"),
+        complete(400, 20, "aten::mm"),
+    ]
+    trace = trace_of_events(events, tmp_path)
+    gain = critical_path(Scope(trace, clocks=trace.clocks)).gain()
+    assert gain is not None and (gain.name, gain.path_ns) == ("aten::mm", 210_000)
+    assert (gain.less_ns, gain.saved_ns) == (21_000, 21_000)
+
+
 # -- totals -----------------------------------------------------------------------------------------------
 
 
