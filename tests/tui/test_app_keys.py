@@ -122,6 +122,16 @@ async def test_help_is_drawn_once(size: tuple[int, int], file_trace: Trace) -> N
         assert written.count("What it does") == 1 and "no command fits" not in written
 
 
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (5, 30), (80, 1)])
+async def test_help_opens_where_it_has_no_room(size: tuple[int, int], file_trace: Trace) -> None:
+    """In a terminal of a few cells the list of keys opens and closes as anywhere."""
+    async with open_viewer(file_trace, size) as (app, pilot):
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        await press_keys(app, pilot, "down", "escape")
+        assert app.screen is app.main and app.is_running
+
+
 async def test_the_command_line(file_trace: Trace) -> None:
     """A colon takes a command: only, then everything again; a wrong one says what there is."""
     async with open_viewer(file_trace) as (app, pilot):

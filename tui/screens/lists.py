@@ -211,7 +211,8 @@ class HelpScreen(AnswerScreen[str | None]):
         if not self.query(VirtualTable):  # closed before it was filled
             return
         table = self.query_one(VirtualTable)
-        width = table.size.width or min(MAX_CELLS, self.app.size.width * HELP_SHARE // 100) - HELP_FRAME
+        cells = min(MAX_CELLS, self.app.size.width * HELP_SHARE // 100)
+        width = table.size.width or max(0, cells - HELP_FRAME)
         rows = listed(self._all, self.query_one(Input).value, self._used, self._pane)
         keys = max(len("Keys"), *(len(row.keys) for row in rows)) if rows else len("Keys")
         title = min(MAX_TITLE, round(width * TITLE_SHARE)) or MAX_TITLE
