@@ -78,8 +78,8 @@ check: $(NATIVE)  ## format and lint, types, rooms, docs
 
 sanitize: $(NATIVE)  ## test and fuzz the native core under ASan and UBSan, and all readers and outputs
 	@$(BIN)/python bundle/sanitize.py
-	@$(BIN)/python -m tests.fuzz.native_core 20
-	@$(BIN)/python -m tests.fuzz.invariants 20
+	@$(BIN)/python -m tests.fuzz.native_core 10
+	@$(BIN)/python -m tests.fuzz.invariants 10
 
 test-s390x test-ppc64le test-aarch64: $(STAMP)  ## run the core's tests emulated, in a minimal Debian (as root)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
