@@ -225,6 +225,7 @@ def run_tests(home: Path, tests: Sequence[str], marks: str, seconds: float, answ
     for stream in range(3):
         os.dup2(silence, stream)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (ENDLESS_S, ENDLESS_S))  # where nobody is left to end it, too
     os.setpgid(0, 0)  # what the tests start ends with them
     os.chdir(home)
     folders = [str(home), str(home / "src")]
