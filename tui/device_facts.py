@@ -109,7 +109,7 @@ def _file(trace: Trace, clocks: Clocks) -> Path | None:
             if name.partition(".")[0] in OWN_CODE:  # the source, or what was compiled of it
                 own = os.stat(os.path.join(folder, name))
                 stamps.append((own.st_size, own.st_mtime_ns))
-    path = None if trace.answers is not None else usual_cache_file(trace, clocks, NAME, FORM, stamps)
+    path = usual_cache_file(trace, clocks, NAME, FORM, stamps)
     return None if path is None else path.with_suffix(".bin")
 
 

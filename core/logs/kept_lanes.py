@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..base.arrays import AnyArray
+from ..base.clock import NO_CLOCKS
 from ..base.private import read_sealed_json
-from ..tables.frame.cached import trace_file, write_cached
+from ..tables.frame.cached import usual_cache_file, write_cached
 from ..trace import Trace
 from .more_sources import Counter
 
@@ -25,8 +25,10 @@ COLUMNS = {"starts": "<i8", "values": "<f8", "events": "<i8"}
 
 
 def kept_file(trace: Trace) -> Path | None:
-    """Return where the lanes of a trace are kept, None where they are not: of two runs side by side."""
-    return None if trace.answers is not None or not trace.indexes else trace_file(trace, NAME)
+    """Return where the lanes of a trace are kept, None where they are not: of two runs side by side, and as
+    long as more files are coming, of which each would leave one.
+    """
+    return None if trace.missing else usual_cache_file(trace, NO_CLOCKS, NAME)
 
 
 def kept_lanes(trace: Trace) -> list[Counter] | None:
@@ -44,8 +46,7 @@ def keep_lanes(trace: Trace, lanes: Sequence[Counter]) -> None:
     """Keep the lanes that were made of a trace; a failure is ignored, they are made again the next time."""
     path = kept_file(trace)
     if path is not None and sum(len(one.starts) for one in lanes) <= MAX_SAMPLES:
-        with suppress(OSError):
-            write_cached(path, [_stored(one) for one in lanes])
+        write_cached(path, [_stored(one) for one in lanes])
 
 
 def _stored(one: Counter) -> dict[str, Any]:

@@ -88,6 +88,15 @@ def test_a_damaged_file_is_made_again(folder: Path) -> None:
     assert same(lanes, lanes_of(opened(folder)))
 
 
+def test_lanes_of_some_files_are_not_kept(folder: Path) -> None:
+    """While more files are coming nothing is left for each of them: it is the lanes of all that are kept."""
+    trace = opened(folder)
+    some = Trace(trace.indexes, trace.members, missing=frozenset({1}))
+    assert len(lanes_of(some)) and kept_file(some) is None
+    assert not list(folder.glob("index/**/lanes-*"))
+    assert lanes_of(trace) and len(list(folder.glob("index/**/lanes-*"))) == 1
+
+
 def test_many_samples_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What takes as long to read as to make leaves no file."""
     monkeypatch.setattr("tracelane.core.logs.kept_lanes.MAX_SAMPLES", 3)

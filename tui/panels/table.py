@@ -14,7 +14,6 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
 
-from tracelane.core.base.arrays import AnyArray
 from tracelane.core.base.colours import key_of
 from tracelane.core.export.formats import is_left, text_in_cell
 from tracelane.core.tables.compare.compare import PRESENCE, VERDICT, WITHIN, delta_key
@@ -206,7 +205,7 @@ def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> Colu
         0 if wide else max(least, titled),
         cell_text,
         right=not text,
-        keys=_sort_keys(table, column),
+        keys=table.sort_keys(column),
         least=max(least, titled) if wide else least,
         style=style if column.change else None,
         part=part,
@@ -268,12 +267,3 @@ def _sign(value: Value) -> int:
     if not isinstance(value, int | float) or value != value:
         return 0
     return (value > 0) - (value < 0)
-
-
-def _sort_keys(table: Table, column: TableColumn) -> AnyArray:
-    """Return what a column is sorted by; of texts their places in the alphabet, equal texts at one place."""
-    values = table.sort_keys(column)
-    if not isinstance(values, list):
-        return values
-    numbers = {value: number for number, value in enumerate(sorted(set(values)))}  # of many rows few differ
-    return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))

@@ -32,7 +32,7 @@ def stored_leading(trace: Trace, clocks: Clocks) -> tuple[Leading, ...] | None:
     """Return the finding to read first of those stored of a whole trace, none where nothing stands out; None
     where they are not known.
     """
-    path = None if trace.answers is not None else usual_cache_file(trace, clocks, NAME)
+    path = usual_cache_file(trace, clocks, NAME)
     try:
         form = None if path is None else read_sealed_json(path)
         if form is None or form["schema"] != SCHEMA:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...base.clock import NO_CLOCKS, Clocks
+from ...base.clock import Clocks
 from ...base.digest import blake2b
 from ...base.private import KERNEL_KINDS, read_sealed_json, settings_table, write_sealed_json
 from ...index.version import DERIVED
@@ -76,19 +76,15 @@ def cache_file(scope: Scope, name: str, *more: Any) -> Path:
 
 
 def usual_cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path | None:
-    """Return the same for the scope that a trace opens with, None under other clocks: before the first
-    picture nothing is loaded that a scope needs.
+    """Return the same for the scope that a trace opens with, None under other clocks and for what answers by
+    itself, such as two runs: before the first picture nothing is loaded that a scope needs.
     """
-    return _result_file(trace, clocks, name, BY_LAUNCH, *more) if _is_usual(trace, clocks) else None
+    is_kept = trace.answers is None and _is_usual(trace, clocks)
+    return _result_file(trace, clocks, name, BY_LAUNCH, *more) if is_kept else None
 
 
 def _result_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
     return _cache_file(trace, clocks, name, settings_table(KERNEL_KINDS), *more)
-
-
-def trace_file(trace: Trace, name: str) -> Path:
-    """Return the file of a result that depends on the files of a trace alone."""
-    return _cache_file(trace, NO_CLOCKS, name)
 
 
 def _cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:

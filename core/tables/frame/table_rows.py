@@ -162,27 +162,22 @@ class TableRows(TableSchema):
         """Return the row numbers sorted by a column, changes by their size; equal values keep their order
         (PyTorch's way), none comes last.
         """
-        order = self._order(self.column(key), descending)
+        order = sorted_rows(self.sort_keys(self.column(key)), descending)
         if not self.within:
             return order
         runs = Labels().codes(self.texts(self.within))
         return order[np.argsort(runs[order], kind="stable")]
 
-    def _order(self, column: Column, descending: bool) -> I64:
-        keys = self.sort_keys(column)
-        if isinstance(keys, list):
-            order = sorted(range(len(keys)), key=keys.__getitem__, reverse=descending)
-            return np.array(order, np.int64)
-        return sorted_rows(keys, descending)
-
-    def sort_keys(self, column: Column) -> Values:
-        """Return what a column is sorted by: texts or numbers; of changes the size, of objects the length."""
+    def sort_keys(self, column: Column) -> AnyArray:
+        """Return the numbers that a column is sorted by: of texts the place in the alphabet, of changes the
+        size, of objects the length.
+        """
         values = self.data[column.key]
         if isinstance(values, list) and column.unit == "id" and any(isinstance(one, str) for one in values):
             texts = ["" if value is None else str(value) for value in values]
-            return [(len(text), text) for text in texts]  # 9 before 10
+            return _numbered([(len(text), text) for text in texts])  # 9 before 10
         if column.unit == "text":
-            return list(values)
+            return _numbered(values)
         if isinstance(values, list):
             return np.array(
                 [len(value) if isinstance(value, Sized) else value or 0 for value in values], np.float64
@@ -212,6 +207,12 @@ def _earlier(times: AnyArray, by: int) -> AnyArray:
         return times - by
     earlier = [np.nan if time is None or time != time else time - by for time in times.tolist()]
     return np.array(earlier, object if any(abs(time) >= EXACT_FLOATS for time in earlier) else np.float64)
+
+
+def _numbered(texts: Values) -> I64:
+    """Return for each text (or pair) its number among those that differ, in order: of many few differ."""
+    numbers = {text: number for number, text in enumerate(sorted(set(texts)))}
+    return np.fromiter(map(numbers.__getitem__, texts), np.int64, len(texts))
 
 
 def sorted_rows(values: AnyArray, descending: bool = False) -> I64:
