@@ -31,7 +31,15 @@ from tracelane.tui.text.progress import REFRESH_S, ProgressBar
 
 from .cli_process import start_tracelane
 
-EVENTS = 60_000
+EVENTS, MANY = 60_000, 5
+"""Events of a trace, and so many times as many of one whose indexing is broken off: on a loaded machine, too,
+it goes on when the viewer's first screen is there.
+"""
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trace_file(tmp_path_factory.mktemp("endless"), MANY * EVENTS, padding=240)
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +68,11 @@ def processes_of(folder: Path) -> list[bytes]:
     ("keys", "code"), [((("indexing", "\x03"), ("y/n", "y")), 130), ((("indexing", "q"),), 0)]
 )
 def test_quitting_leaves_nothing(
-    large: Path, tmp_path: Path, keys: tuple[tuple[str, str], ...], code: int
+    endless: Path, tmp_path: Path, keys: tuple[tuple[str, str], ...], code: int
 ) -> None:
     """Q, and y after Ctrl+C, end the viewer while it indexes; no process and no half index is left."""
     played = on_terminal(
-        *("view", str(large), "--index-dir", str(tmp_path)), play=keys, TRACELANE_DECODER="python"
+        *("view", str(endless), "--index-dir", str(tmp_path)), play=keys, TRACELANE_DECODER="python"
     )
     assert played.code == code
     wait_until(lambda: not processes_of(tmp_path))
@@ -133,9 +141,18 @@ EVENTS_GATHERING = 15_000
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("large") / "run"
+    return ranks(tmp_path_factory.mktemp("large") / "run", EVENTS_GATHERING)
+
+
+@pytest.fixture(scope="module")
+def endless_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ranks(tmp_path_factory.mktemp("endless") / "run", MANY * EVENTS_GATHERING)
+
+
+def ranks(run: Path, count: int) -> Path:
+    """Write the ranks of a run, of so many events each, and return its folder."""
     run.mkdir()
-    events = [complete(7 * n, 3, f"op{n % 50}", args={"padding": " " * 200}) for n in range(EVENTS_GATHERING)]
+    events = [complete(7 * n, 3, f"op{n % 50}", args={"padding": " " * 200}) for n in range(count)]
     for rank in range(RANKS):
         info = {"rank": rank, "world_size": RANKS}
         path = run / f"rank{rank}.json"
@@ -154,11 +171,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_quitting_leaves_nothing_gathering(
-    folder: Path, tmp_path: Path, keys: tuple[tuple[str, str], ...], code: int
+    endless_folder: Path, tmp_path: Path, keys: tuple[tuple[str, str], ...], code: int
 ) -> None:
     """Q, and y after Ctrl+C, end the viewer while it indexes; no process and no half index is left."""
     played = on_terminal(
-        "view", str(folder), "--index-dir", str(tmp_path), play=keys, TRACELANE_DECODER="python"
+        "view", str(endless_folder), "--index-dir", str(tmp_path), play=keys, TRACELANE_DECODER="python"
     )
     assert played.code == code
     wait_until(lambda: not processes_of(tmp_path))
