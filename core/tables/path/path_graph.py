@@ -26,8 +26,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.arrays import I64, U8, AnyArray, distinct, places_in
+from ...base.arrays import I64, U8, AnyArray, concatenated_ranges, distinct, places_in
 from ...base.kineto import SYNC_RECORDS, WAITS
+from ...index.format import RowKind
 from ...index.store import Index
 from ...query.args import argument_values
 from ...query.groups import concatenated, dense
@@ -115,23 +116,26 @@ class RuntimeCalls:
     name: I64
 
     @classmethod
-    def of(cls, scope: Scope, source: int, threads: Sequence[HostThread]) -> RuntimeCalls:
-        """Return the calls of some threads, also those before the window: what they started may run in it."""
+    def of(
+        cls, scope: Scope, source: int, threads: Sequence[HostThread], span: tuple[int, int]
+    ) -> RuntimeCalls:
+        """Return the calls of some threads in a span of time: what they started may run in the window."""
         index = scope.trace.indexes[source]
+        number_of = {one.lane: number for number, one in enumerate(threads) if one.source == source}
+        own = replace(scope, source=source, lanes=frozenset(number_of), range=span)
+        parts = own.rows_inside(RowKind.SLICES)
+        columns = [(part.begin, part.end, number_of[part.lane]) for part in parts]
+        begins, ends, thread = np.array(columns, np.int64).reshape(-1, 3).T
+        positions, thread = concatenated_ranges(begins, ends - begins), np.repeat(thread, ends - begins)
         may_call = host_kinds(index) >= RUNTIME  # calls, and what has no kind
-        positions = np.flatnonzero(may_call[index.column("slices.category")] if len(may_call) else [])
-        thread_of = np.full(len(index.lanes) + 1, -1, np.int64)
-        for number, one in enumerate(threads):
-            if one.source == source:
-                thread_of[one.lane - scope.trace.lane_bases[source]] = number
-        own = thread_of[lanes_of(index, positions)]
-        positions, own = positions[own >= 0], own[own >= 0]
+        is_call = may_call[index.column("slices.category")[positions]] if len(may_call) else positions < 0
+        positions, thread = positions[is_call], thread[is_call]
         starts = scope.starts(source, positions)
         order = np.argsort(starts, kind="stable")
-        positions, starts, own = positions[order], starts[order], own[order]
+        positions, starts, thread = positions[order], starts[order], thread[order]
         name, numbers = dense(index.column("slices.name")[positions])
         ends = starts + index.duration(positions)
-        return cls(source, index, positions, starts, ends, own, index.strings(numbers), name)
+        return cls(source, index, positions, starts, ends, thread, index.strings(numbers), name)
 
     def named(self, pattern: re.Pattern[str]) -> I64:
         fits = np.array([bool(pattern.search(text)) for text in self.names], np.bool_)
@@ -219,7 +223,6 @@ class RuntimeCalls:
     def sync_points(self, table: LaunchedWork) -> tuple[Columns, Waits]:
         """Return (thread, end, work awaited, its end, position, inferred) of calls, and all that wait."""
         calls = self.named(WAITS)
-        row_of = {call: at for at, call in enumerate(calls.tolist())}
         only, row = np.full(len(calls), ALL, np.int64), np.full(len(calls), -1, np.int64)
         inferred = np.ones(len(calls), np.bool_)
         of_stream, of_event = (np.isin(calls, self.named(pattern)) for pattern in (OF_STREAM, OF_EVENT))
@@ -227,8 +230,8 @@ class RuntimeCalls:
         on_stream = np.flatnonzero(of_stream & (last >= 0))
         only[on_stream] = table.work.stream[last[on_stream]]
         row[of_event] = self._recorded_before(table, calls[of_event])
-        for name, call, known in self.records:
-            at = row_of.get(call, -1)
+        of_record = places_in(calls, np.array([call for _, call, _ in self.records], np.int64)).tolist()
+        for at, (name, _, known) in zip(of_record, self.records):
             if at < 0 or "wait" in name.lower():
                 continue
             inferred[at], only[at] = False, ALL
@@ -329,8 +332,10 @@ def graph_of(scope: Scope) -> PathGraph:
     work = one_after_the_other(work[~work.is_type("sync")])
     ids = work.from_parts(lambda part: slice_ids(part.index, part.source_number, part.position))
     threads = threads_of(whole)
-    calls = [RuntimeCalls.of(whole, source, threads) for source in scope.sources]
     launched, thread = _launches(work, threads)
+    # Nothing in the window was launched before that: of earlier calls only those that last until it count.
+    since = int(launched.min(initial=window[0]))
+    calls = [RuntimeCalls.of(whole, source, threads, (since, window[1] + 1)) for source in scope.sources]
     table = LaunchedWork(work, ids, launched, thread)
     waits = [pair for one in calls for pair in one.event_waits(table)]
     via, by, at, inferred, before = _releases(table, waits)
