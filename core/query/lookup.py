@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, distinct, places_in
+from ..base.arrays import I64, U32, AnyArray, distinct, places_in
 from ..base.cached_per_object import cached_per_object
 from ..base.clock import Clocks
 from ..index.format import BLOCK, NONE, LaneKind, RowKind
@@ -30,6 +30,12 @@ def row_starts(index: Index, row_number: int) -> AnyArray:
     row = index.rows[row_number]
     begin, count = int(row["first"]), int(row["count"])
     return index.column(_STARTS[RowKind(int(row["kind"]))])[begin : begin + count]
+
+
+@cached_per_object(4)
+def names_with_prefix(index: Index, prefix: str) -> U32:
+    """Return the numbers of the names that begin so, ascending: of the names that steps or modules have."""
+    return np.array(index.string_numbers(prefix, prefix=True), np.uint32)
 
 
 def totals_of_rows(rows: AnyArray) -> I64:

@@ -12,6 +12,7 @@ from ..base.cached_per_object import cached_per_object
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import RowKind
 from ..index.store import SCAN_CHUNK, Index
+from .lookup import names_with_prefix
 from .views import SliceId
 
 STEP_NAME = "ProfilerStep#"
@@ -36,10 +37,9 @@ def steps_of(index: Index, source: int) -> Sequence[SourceStep]:
 
     Looks only through rows that hold annotations (rows whose category list names them).
     """
-    names = index.string_numbers(STEP_NAME, prefix=True)
-    if not names:
+    numbers = names_with_prefix(index, STEP_NAME)
+    if not len(numbers):
         return ()
-    numbers = np.array(names, np.uint32)
     for category in (HOST_CATEGORY, None, DEVICE_ANNOTATION):
         steps = _collect(index, source, numbers, category)
         if steps:

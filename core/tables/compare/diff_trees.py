@@ -15,7 +15,13 @@ from ...base.kineto import ANNOTATIONS, GROUPS, MODULE, OPS
 from ...base.short_names import comparable_name
 from ...base.units import about_ns, count_of
 from ...query.groups import Groups
-from ...query.lookup import category_mask, depths_of_slices, nearest_around, rows_around
+from ...query.lookup import (
+    category_mask,
+    depths_of_slices,
+    names_with_prefix,
+    nearest_around,
+    rows_around,
+)
 from ...trace.step_spans import step_spans
 from ..frame.frame import Frame
 from ..frame.frame_columns import NOT_IN_FILE, OUTSIDE_ANY, module_label, work_of
@@ -194,7 +200,7 @@ def _members(scope: Scope, source: int) -> tuple[I64, AnyArray]:
     is_op = category_mask(index, OPS)
     members = positions_of(scope, source, is_op | category_mask(index, ANNOTATIONS | GROUPS["python"]))
     frames = category_mask(index, GROUPS["python"])[index.column("slices.category")[members]]
-    modules = np.array(index.string_numbers(MODULE, prefix=True), np.uint32)
+    modules = names_with_prefix(index, MODULE)
     members = members[~frames | np.isin(index.column("slices.name")[members], modules)]
     return members, is_op[index.column("slices.category")[members]]
 

@@ -17,6 +17,7 @@ from ...base.errors import UsageError
 from ...base.kineto import MODULE
 from ...base.short_names import comparable_name, is_short_form
 from ...query.groups import Groups, Labels, concatenated, dense
+from ...query.lookup import names_with_prefix
 from ...trace.step_spans import step_spans
 from ..device.untrusted import with_known_ends
 from ..frame.frame_columns import module_label, timed_work
@@ -365,7 +366,7 @@ def _host_calls(scope: Scope) -> dict[str, _CallTimes]:
     labels = {"ops": Labels(), "modules": Labels()}
     codes: dict[str, list[I64]] = {name: [] for name in labels}
     durations: dict[str, list[I64]] = {name: [] for name in labels}
-    modules = {at: scope.trace.indexes[at].string_numbers(MODULE, prefix=True) for at in scope.sources}
+    modules = {at: names_with_prefix(scope.trace.indexes[at], MODULE) for at in scope.sources}
     for chunk in scope.chunks():
         kinds = host_kinds(chunk.index)[chunk.categories]
         of_module = (kinds == PYTHON) & np.isin(chunk.names, modules[chunk.source])

@@ -17,7 +17,7 @@ from ...index.producers import parts_of_collectives
 from ...index.store import Index
 from ...query.args import argument_values
 from ...query.groups import concatenated, dense
-from ...query.lookup import category_mask, nearest_around, promoted_of
+from ...query.lookup import category_mask, names_with_prefix, nearest_around, promoted_of
 from ...query.lost import untimed_work
 from ...trace.devices import Device, allocations_of, devices, flex_rank, lane_categories, rank_of
 from .frame import ColumnMakers, Frame, TextColumn
@@ -178,15 +178,13 @@ def _of_categories(categories: Container[str]) -> Callable[[Index], I64]:
 
 
 def _named_modules(index: Index) -> I64:
-    numbers = np.array(index.string_numbers(MODULE, prefix=True), np.uint32)
     frames = _of_categories(GROUPS["python"])(index)
-    return frames[np.isin(index.column("slices.name")[frames], numbers)]
+    return frames[np.isin(index.column("slices.name")[frames], names_with_prefix(index, MODULE))]
 
 
 def _annotations(index: Index) -> I64:
-    numbers = np.array(index.string_numbers(STEP, prefix=True), np.uint32)
     notes = _of_categories(ANNOTATIONS)(index)
-    return notes[~np.isin(index.column("slices.name")[notes], numbers)]
+    return notes[~np.isin(index.column("slices.name")[notes], names_with_prefix(index, STEP))]
 
 
 def launching(work: Frame, key: str) -> TextColumn:

@@ -12,7 +12,7 @@ import numpy as np
 from ...base.arrays import I64, AnyArray, distinct, sum_of
 from ...base.kineto import OPS, STEP
 from ...query.groups import Groups, Labels, dense
-from ...query.lookup import category_mask, nearest_around
+from ...query.lookup import category_mask, names_with_prefix, nearest_around
 from ..frame.metrics import ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
@@ -278,6 +278,6 @@ class CriticalPath:
             own = np.flatnonzero((one.sources == source) & (one.positions >= 0) & (one.rows < 0))
             positions = one.positions[own]
             kinds = host_kinds(index)[index.column("slices.category")[positions]]
-            steps = np.isin(index.column("slices.name")[positions], index.string_numbers(STEP, prefix=True))
+            steps = np.isin(index.column("slices.name")[positions], names_with_prefix(index, STEP))
             is_frame[own] = np.isin(kinds, (ANNOTATION, PYTHON)) | steps
         return is_frame

@@ -15,7 +15,7 @@ from ...base.kineto import LAUNCH_FLOWS
 from ...index.format import NONE, LaneRole
 from ...index.store import Index
 from ...query.groups import concatenated
-from ...query.lookup import category_mask, lanes_of
+from ...query.lookup import category_mask, lanes_of, names_with_prefix
 from ..frame.frame_columns import NEVER
 from ..frame.scope import Scope
 from ..host.op_events import ANNOTATION, PYTHON, host_kinds
@@ -232,7 +232,7 @@ def _arrows(
 
 def _autograd(index: Index, threads: Sequence[HostThread], own: Sequence[int]) -> set[tuple[int, int]]:
     """Return the thread of the backward pass with the busiest other one, where there is just one of it."""
-    numbers = np.array(index.string_numbers(AUTOGRAD, prefix=True), np.uint32)
+    numbers = names_with_prefix(index, AUTOGRAD)
     names = index.column("slices.name")
     back = [at for at in own if np.isin(names[threads[at].positions], numbers).any()] if len(numbers) else []
     rest = [at for at in own if at not in back]

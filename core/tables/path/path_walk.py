@@ -16,7 +16,7 @@ from ...base.arrays import I64, U8, AnyArray, distinct
 from ...base.errors import UsageError
 from ...base.kineto import STEP
 from ...query.cells import ragged
-from ...query.lookup import lanes_of
+from ...query.lookup import lanes_of, names_with_prefix
 from ..frame.frame_columns import NEVER
 from ..host.op_events import ANNOTATION
 from .path_graph import PathGraph
@@ -249,9 +249,8 @@ def _host_segments(graph: PathGraph, number: int, walk: _Walk) -> tuple[AnyArray
     positions = np.where(row >= 0, thread.positions[row], -1) if len(thread.positions) else row
     kinds = np.where(row < 0, IDLE, HOST).astype(np.uint8)
     if len(thread.positions):
-        marks = np.array(thread.index.string_numbers(STEP, prefix=True), np.uint32)
         names = thread.index.column("slices.name")[thread.positions]
-        is_mark = (thread.kinds == ANNOTATION) & np.isin(names, marks)
+        is_mark = (thread.kinds == ANNOTATION) & np.isin(names, names_with_prefix(thread.index, STEP))
         kinds[(row >= 0) & is_mark[row]] = IDLE
     source, lane, no_row = (np.broadcast_to(one, len(row)) for one in (thread.source, thread.lane, -1))
     return (
