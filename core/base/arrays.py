@@ -63,6 +63,14 @@ def distinct(values: AnyArray) -> AnyArray:
     return ordered[run_starts(ordered)]
 
 
+def distinct_rows(*columns: AnyArray) -> tuple[AnyArray, ...]:
+    """Return the distinct rows of columns, ascending by the first column, then by the next."""
+    order = np.lexsort(columns[::-1])
+    ordered = [column[order] for column in columns]
+    begins = run_starts(*ordered)
+    return tuple(column[begins] for column in ordered)
+
+
 def sum_of(values: AnyArray | Iterable[int]) -> int:
     """Return the sum of whole numbers (counts, bytes, ns), exact; beyond int64 it stays at its limits. Sums
     of a file's times are made by this, `added_up` or `add_at`: three of a century do not fit int64.

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, distinct, merge, places_in, run_starts, sum_of
+from ..base.arrays import I64, U32, AnyArray, distinct, distinct_rows, merge, places_in, run_starts, sum_of
 from ..base.cached_per_object import cached_per_object
 from ..base.kineto import (
     ANNOTATIONS,
@@ -425,9 +425,9 @@ def _shared_correlations(index: Index) -> I64:
     holders = index.column("promoted.correlation.position")
     calls = np.flatnonzero(category_mask(index, RUNTIME)[index.column("slices.category")[holders]])
     ids = index.column("promoted.correlation.value")[calls].astype(np.int64)
-    pairs = np.unique(np.stack([ids, processes_of(index, holders[calls])]), axis=1)
-    repeated = pairs[0][1:] == pairs[0][:-1]
-    return distinct(pairs[0][1:][repeated & (pairs[0][1:] != 0)])
+    ids, _ = distinct_rows(ids, processes_of(index, holders[calls]))
+    repeated = ids[1:] == ids[:-1]
+    return distinct(ids[1:][repeated & (ids[1:] != 0)])
 
 
 def _processes_with(index: Index, categories: Container[str]) -> set[int]:

@@ -16,6 +16,7 @@ from tracelane.core.base.arrays import (
     added_upwards,
     concatenated_ranges,
     distinct,
+    distinct_rows,
     mean_of,
     means_of,
     merge,
@@ -117,6 +118,13 @@ def test_groups_are_runs_of_the_order(rows: list[tuple[int, int, int]]) -> None:
 def test_distinct_values_are_in_order(values: list[int]) -> None:
     """Each value is there once, the least first."""
     assert distinct(column(values)).tolist() == sorted(set(values))
+
+
+@given(st.lists(st.tuples(SMALL, LARGE), max_size=9))
+def test_distinct_rows_are_in_order(rows: list[tuple[int, int]]) -> None:
+    """Each row is there once, ordered by its first value, then by its second."""
+    first, second = distinct_rows(*(column([row[at] for row in rows]) for at in (0, 1)))
+    assert list(zip(first.tolist(), second.tolist())) == sorted(set(rows))
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=8)

@@ -42,6 +42,9 @@ def test_parts_of_a_gap_add_up_to_it(
     idle = _set(gaps).clipped(*window)
     split = parts.split(idle)
     assert (sum(split.values()) == idle.ends - idle.starts).all()
+    several = parts.of("loader", "operator", "wait")
+    others = parts.times["loader"].union(parts.times["operator"]).union(parts.times["wait"])
+    assert (several.starts.tolist(), several.ends.tolist()) == (others.starts.tolist(), others.ends.tolist())
     moments = np.arange(500, 600_000, 7001)
     for moment in moments.tolist():
         said = [name for name, time in parts.times.items() if time.covered(*_at(moment))[0]]

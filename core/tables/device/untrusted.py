@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
+from ...base.arrays import I64, AnyArray, Intervals, distinct, distinct_rows, merge
 from ...base.cached_per_object import cached_per_object
 from ...base.clock import Clocks
 from ...base.kineto import RUNTIME, WAITS, StartedWork, started_work
@@ -469,7 +469,7 @@ def _spread(device: I64, lanes: I64) -> I64:
 def _usual_lanes(lane: I64, device: I64, name: AnyArray) -> I64:
     """Return the lanes of calls' work; unknown ones (-1) as of most calls of the name for the device."""
     result = lane.copy()
-    for number, at in np.unique(np.stack([name, device])[:, lane < 0], axis=1).T.tolist():
+    for number, at in zip(*distinct_rows(name[lane < 0], device[lane < 0])):
         alike = (name == number) & (device == at)
         known = lane[alike & (lane >= 0)]
         result[alike & (lane < 0)] = np.bincount(known).argmax() if len(known) else -1

@@ -245,7 +245,7 @@ def _host_working(facts: SourceFacts) -> Intervals:
 def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = facts.transferring
     kernels = facts.types["compute"].union(facts.types["communication"])
-    whole = facts.host.union(facts.active).without(kernels).length
+    whole = facts.running.without(kernels).length
     least = max(limits["host_share"] * whole, limits["share"] * facts.span_ns)
     if not claim.length or claim.length < least:
         return None

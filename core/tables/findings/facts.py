@@ -274,6 +274,16 @@ class SourceFacts:
         return of_programs & ~self.host.matching(STEP_MARK, OP)
 
     @cached_property
+    def running(self) -> Intervals:
+        """The time in which some thread runs an operator or call, waits among them."""
+        return self.host.union(self.active)
+
+    @cached_property
+    def loading(self) -> Intervals:
+        """The time in which a data loader works, or a program gets its next input."""
+        return self.host.union(self.host.matching(LOADER))
+
+    @cached_property
     def host_busy(self) -> Intervals:
         """The time in which some thread runs an operator or call and does not wait for the device."""
         return self.host.time_of_threads(self.active, self.waits)
@@ -294,7 +304,7 @@ class SourceFacts:
         if not self.has_devices:
             return EMPTY
         idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
-        doing = self.host.union(self.of_programs | self.host.matching(LOADER))
+        doing = self.running.union(self.profiling).union(self.loading)
         return first_launches(self.work, idle, doing.union(self.host_collectives))
 
     @cached_property
@@ -305,7 +315,7 @@ class SourceFacts:
             "unrecorded": self.untrusted,
             "profiler": self.profiling,
             "compile": self.compiling,
-            "loader": host.union(host.matching(LOADER)),
+            "loader": self.loading,
             "allocation": host.union(host.matching(ALLOCATES, RUNTIME)),
             "runtime": host.union((host.kinds == RUNTIME) & self.active & ~self.waits),
             "operator": self.host_busy,

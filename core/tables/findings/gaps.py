@@ -11,7 +11,6 @@ from ...base.units import about_ns, count_of, format_ns
 from ...query.groups import Groups
 from ...trace.step_choice import Steps
 from ..frame.frame import Frame
-from ..host.host_columns import LOADER
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .facts import NO_LAUNCHES, SourceFacts
@@ -186,10 +185,9 @@ def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
     host, steps = facts.host, facts.steps
     if not (host.kinds == OP).any():
         return NotJudged("no operators run on the host in the time that is looked at")
-    doing = facts.active | host.matching(LOADER)
     held_up = facts.held_up.clipped(*facts.working_span)
     stalled = _stalled(facts, limits)
-    quiet = held_up.without(host.union(doing)).union(held_up.intersection(stalled))
+    quiet = held_up.without(facts.running.union(facts.loading)).union(held_up.intersection(stalled))
     long = quiet.ends - quiet.starts >= limits["least_ns"]
     pauses = Intervals(quiet.starts[long], quiet.ends[long])
     step = np.arange(len(pauses)) if steps is None else np.searchsorted(steps.starts, pauses.starts, "right")

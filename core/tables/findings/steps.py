@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import BY_RUNS, I64, distinct, merge
+from ...base.arrays import BY_RUNS, I64, distinct, distinct_rows, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_ratio, format_share
@@ -101,9 +101,9 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     gap, whole = int(firsts[worst] - host.starts[row]), int(host.ends[row] - host.starts[row])
     name = host.label(int(host.name[row]))
     name = NAMELESS if name.strip() in UNNAMED else name
-    spans = np.unique(np.stack([host.lanes[rows], host.starts[rows], host.ends[rows]]), axis=1)
+    spans = distinct_rows(host.lanes[rows], host.starts[rows], host.ends[rows])
     text = (
-        f"In {count_of(spans.shape[1], 'annotation')} the first operator comes late; in {name} "
+        f"In {count_of(len(spans[0]), 'annotation')} the first operator comes late; in {name} "
         f"after {about_ns(gap)}, {format_share(share(gap, whole))} of it"
     )
     short = f"{brief(name)} starts {about_ns(gap)} late"

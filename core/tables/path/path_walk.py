@@ -175,8 +175,7 @@ def path_end(graph: PathGraph, rank: int | None = None) -> PathEnd:
     own = np.ones(len(work), np.bool_) if source is None else work.source == source
     threads = [at for at, one in enumerate(graph.threads) if source in (None, one.source)]
     if scope.work is not None:
-        chosen = [scope.work.chosen.get(at, np.empty(0)) for at in range(len(scope.trace.indexes))]
-        of_step = work.from_parts(lambda part: np.isin(part.position, chosen[part.source_number]))
+        of_step = work.from_parts(lambda part: scope.is_whole(part.source_number, part.position))
         own &= of_step.astype(np.bool_)  # numbers where there is no work
     reach = [_reach(graph.threads[at], scope.range[1] if scope.range else high) for at in threads]
     best = max(zip(reach, [-at for at in threads]), default=None)
