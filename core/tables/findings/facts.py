@@ -189,10 +189,10 @@ class SourceFacts:
         did it did there, and held it up; where several threads are at work, those that launch device work.
         """
         host = self.host
-        lanes = distinct(host.lanes[self.active])
-        time = host.union(self.profiler & ~np.isin(host.lanes, lanes))
+        time = host.union(self.profiler & ~host.on_lanes_of(self.active))
         if not len(time):
             return {}
+        lanes = distinct(host.lanes[self.active])
         holders = {lane: self._holding(lane, time) for lane in lanes.tolist()}
         launching = set(distinct(host.lanes[np.isin(host.positions, self.work.launch)]).tolist())
         known = np.zeros(len(time), np.bool_)
@@ -498,11 +498,10 @@ class SourceFacts:
         host, steps = self.host, self.steps
         waits = EMPTY
         if (polls := host.matching(POLLS, PYTHON)).any():
-            lanes = distinct(host.lanes[np.isin(host.positions, self.work.launch)])
-            waits = host.union(polls & np.isin(host.lanes, lanes))
+            waits = host.union(polls & host.on_lanes_of(np.isin(host.positions, self.work.launch)))
         if host.matching(TRAINS).any():
             return waits
-        doing = host.union(self.active | host.matching(LOADER))
+        doing = self.running.union(self.loading)
         if steps is not None and not np.isin(steps.positions, host.positions).all():
             steps = None  # Python functions, say, of which a step may have many
         if steps is None:

@@ -153,6 +153,11 @@ class HostSlices(Slices):
         narrower[mask] = fits
         return narrower
 
+    def on_lanes_of(self, mask: Bools) -> Bools:
+        """Return which slices are on a lane on which one of some slices is."""
+        is_one: Bools = np.bincount(self.lanes[mask], minlength=int(self.lanes.max(initial=0)) + 1) > 0
+        return is_one[self.lanes]
+
     def inside(self, mask: Bools, members: Bools) -> Bools:
         """Return which of some slices lie within one of the members, at any depth."""
         around = nearest_around(self.index, self.positions[mask], self.positions[members])
@@ -190,9 +195,8 @@ class HostSlices(Slices):
 
     def time_of_threads(self, mask: Bools, idle: Bools) -> Intervals:
         """Return the time in which some thread is in one of these slices, and in none of the idle ones."""
-        lanes = distinct(self.lanes[idle])
-        busy = self.union(mask & ~np.isin(self.lanes, lanes))
-        for lane in lanes.tolist():
+        busy = self.union(mask & ~self.on_lanes_of(idle))
+        for lane in distinct(self.lanes[idle]).tolist():
             here = self.lanes == lane
             busy = busy.union(self.union(mask & here).without(self.union(idle & here)))
         return busy
