@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,6 +13,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.views import SliceId
+from tracelane.core.tables.frame.frame import TextColumn
 from tracelane.core.tables.path.critical_path import CriticalPath
 from tracelane.core.tables.path.path_points import VIA
 from tracelane.core.tables.path.path_walk import KINDS
@@ -60,7 +60,7 @@ class DrawnPath:
     trace: Trace
     title: str
     path: CriticalPath
-    names: Sequence[str]
+    names: TextColumn
 
     @property
     def starts(self) -> I64:
@@ -71,7 +71,11 @@ class DrawnPath:
         return self.path.segments.ends
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.path.segments)
+
+    def name(self, number: int) -> str:
+        """Return the name of a segment's slice."""
+        return self.names.texts[int(self.names.codes[number])]
 
     def holds(self, time: int) -> bool:
         return len(self) > 0 and bool(self.starts[0] <= time < self.ends[-1])
@@ -109,7 +113,7 @@ class DrawnPath:
             KINDS[one.kinds[before]] not in WORKS or one.positions[before] == one.positions[number]
         ):
             before -= 1
-        name = safe(short_name(self.names[before])) if before >= 0 else "what was before the window"
+        name = safe(short_name(self.name(before))) if before >= 0 else "what was before the window"
         return RELEASED[VIA[one.via[number]]].format(name)
 
     def of_slice(self, source: int, position: int) -> str:
@@ -136,7 +140,7 @@ class DrawnPath:
             if KINDS[kind] not in WORKS:
                 flags = HATCH
             elif owner >= 0:
-                label, flags = safe(short_name(self.names[owner])), WHOLE
+                label, flags = safe(short_name(self.name(owner))), WHOLE
             else:
                 first, last = np.searchsorted(self.starts, edges[[left, cell]])
                 count = max(1, int((lanes[first:last] == lane).sum()))

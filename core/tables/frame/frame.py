@@ -37,7 +37,18 @@ class TextColumn:
         return TextColumn(self.codes[rows], self.texts)
 
     def tolist(self) -> list[str]:
-        return [self.texts[code] for code in self.codes.tolist()]
+        return list(map(self.texts.__getitem__, self.codes.tolist()))
+
+
+def groups_of_texts(column: TextColumn) -> tuple[Groups, list[str]]:
+    """Return the rows of equal text as groups, in the order in which texts are met, and these."""
+    # "b a b" as the codes 2 0 3 of the texts "a", "-", "b", "b": present are 0, 2, 3, first met in rows 1, 0,
+    # 2, so in the order 2, 0, 3. Their labels are b = 0, a = 1, b = 0 again, and the groups 0 1 0.
+    rows, numbers = dense(column.codes)
+    met = np.argsort(Groups(rows, len(numbers)).first())
+    labels, codes = Labels(), np.zeros(len(numbers), np.int64)
+    codes[met] = labels.codes([column.texts[number] for number in numbers[met].tolist()])
+    return Groups(codes[rows], len(labels)), list(labels)
 
 
 Of: TypeAlias = "str | Callable[[Frame], Any]"

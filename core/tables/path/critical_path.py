@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from ...base.arrays import I64, AnyArray, distinct, sum_of
 from ...base.kineto import OPS, STEP
 from ...query.groups import Groups, Labels, dense
 from ...query.lookup import category_mask, names_with_prefix, nearest_around
+from ..frame.frame import TextColumn, groups_of_texts
 from ..frame.metrics import ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
@@ -140,67 +141,73 @@ class CriticalPath:
         groups = Groups(self.segments.kinds.astype(np.int64), len(KINDS))
         return list(groups.sums(self.segments.durations).tolist())
 
-    def _by_source(self, value: Callable[[int, I64], AnyArray], missing: str) -> list[str]:
-        """Return a text of each segment: `value` takes a source and positions."""
-        texts = np.full(len(self.segments), missing, object)
-        known = self.segments.positions >= 0
-        for source in distinct(self.segments.sources[known]).tolist():
-            own = np.flatnonzero(known & (self.segments.sources == source))
-            texts[own] = value(source, self.segments.positions[own])
-        return [str(text) for text in texts]
+    @cached_property
+    def names(self) -> TextColumn:
+        return self._named(self.segments.positions, NO_NAME)
 
     @property
-    def names(self) -> list[str]:
-        return self._by_source(self._names_of, NO_NAME)
-
-    def _names_of(self, source: int, positions: I64) -> AnyArray:
-        """Return the names of slices; each distinct one is read once."""
-        index = self.graph.scope.trace.indexes[source]
-        rows, numbers = dense(index.column("slices.name")[positions])
-        return np.array(index.strings(numbers), object)[rows]
-
-    @property
-    def ops(self) -> list[str]:
+    def ops(self) -> TextColumn:
         """The innermost operators around what the host does, and around the launches of device work."""
-        rows = self.segments.rows
-        launched = self.graph.work.op.tolist() if len(self.graph.work) else []
-
-        def of(source: int, positions: I64) -> AnyArray:
+        one, work = self.segments, self.graph.work
+        around = np.full(len(one), -1, np.int64)
+        for source, own in self._of_sources(np.where(one.rows < 0, one.positions, -1)):
             index = self.graph.scope.trace.indexes[source]
             members = np.flatnonzero(category_mask(index, OPS)[index.column("slices.category")])
-            around = nearest_around(index, positions, members, itself=True)
-            texts = np.full(len(positions), NO_OP, object)
-            inside = np.flatnonzero(around >= 0)
-            texts[inside] = self._names_of(source, around[inside])
-            return texts
+            around[own] = nearest_around(index, one.positions[own], members, itself=True)
+        ops = self._named(around, NO_OP)
+        if not len(work):
+            return ops
+        launched = len(ops.texts) + work.op.codes[one.rows]
+        return TextColumn(np.where(one.rows < 0, ops.codes, launched), (*ops.texts, *work.op.texts))
 
-        texts = self._by_source(of, NO_OP)
-        return [text if row < 0 else launched[row] for text, row in zip(texts, rows.tolist())]
+    def _named(self, positions: I64, nothing: str) -> TextColumn:
+        """Return the names of slices by their positions, one for each segment; -1 is nothing."""
+        labels = Labels({nothing: 0})
+        codes = np.zeros(len(positions), np.int64)
+        for source, own in self._of_sources(positions):
+            codes[own] = labels.of_slices(self.graph.scope.trace.indexes[source], positions[own])
+        return TextColumn(codes, tuple(labels))
+
+    def _of_sources(self, positions: I64) -> Iterator[tuple[int, I64]]:
+        """Yield (source, its segments) of those for which there is a position."""
+        known = np.flatnonzero(positions >= 0)
+        sources = self.segments.sources[known]
+        for source in distinct(sources).tolist():
+            yield source, known[sources == source]
 
     @property
-    def ranks(self) -> AnyArray:
-        """The rank of each segment, NaN where a file names none."""
-        ranks = [self.graph.scope.trace.rank(at) for at in range(len(self.graph.scope.trace.indexes))]
-        numbers = np.array([np.nan if rank is None else rank for rank in ranks], np.float64)
-        return numbers[self.segments.sources]
+    def _ranks(self) -> list[int | None]:
+        """The rank of each source, None where a file names none."""
+        trace = self.graph.scope.trace
+        return [trace.rank(at) for at in range(len(trace.indexes))]
+
+    def _texts(self, key: str) -> TextColumn:
+        """Return the name, kind, rank or op of each segment."""
+        if key == "kind":
+            return TextColumn(self.segments.kinds, KINDS)
+        if key == "rank":
+            texts = [NO_RANK if rank is None else str(rank) for rank in self._ranks]
+            return TextColumn(self.segments.sources, texts)
+        return self.names if key == "name" else self.ops
 
     def table(self) -> Table:
         """Return a row per segment, by time."""
         one, trace = self.segments, self.graph.scope.trace
-        titles = {lane: trace.lanes[lane].title for lane in distinct(one.lanes).tolist()}
+        ranks = np.array([np.nan if rank is None else rank for rank in self._ranks], np.float64)
+        lanes, numbers = dense(one.lanes)
+        titles = TextColumn(lanes, [trace.lanes[number].title for number in numbers.tolist()])
         ids = np.full(len(one), np.nan)
-        for source in distinct(one.sources).tolist():
-            own = np.flatnonzero((one.sources == source) & (one.positions >= 0))
+        for source, own in self._of_sources(one.positions):
             ids[own] = slice_ids(trace.indexes[source], source, one.positions[own])
         data: dict[str, Values] = {
             "start_ns": one.starts,
             "duration_ns": one.durations,
-            "kind": [KINDS[kind] for kind in one.kinds.tolist()],
-            "name": self.names,
-            "lane": [titles[lane] for lane in one.lanes.tolist()],
-            "rank": self.ranks,
+            "kind": self._texts("kind").tolist(),
+            "name": self.names.tolist(),
+            "lane": titles.tolist(),
+            "rank": ranks[one.sources],
             "slice_id": ids,
-            "via": [VIA[via] for via in one.via.tolist()],
+            "via": TextColumn(one.via, VIA).tolist(),
             "inferred": one.inferred,
         }
         totals = {"elapsed_ns": self.elapsed_ns, "length_ns": sum_of(one.durations)}
@@ -221,18 +228,11 @@ class CriticalPath:
 
     def by(self, key: str) -> Table:
         """Return the time of the path by name, kind, rank or op; the jump leads to the longest segment."""
-        texts = {
-            "name": lambda: self.names,
-            "kind": lambda: [KINDS[kind] for kind in self.segments.kinds.tolist()],
-            "rank": lambda: [NO_RANK if rank != rank else str(int(rank)) for rank in self.ranks.tolist()],
-            "op": lambda: self.ops,
-        }[key]()
-        labels = Labels()
-        groups = Groups(labels.codes(texts), len(labels))
+        groups, texts = groups_of_texts(self._texts(key))
         times = groups.sums(self.segments.durations)
         longest = groups.longest(self.segments.durations)
         data: dict[str, Values] = {
-            "name": list(labels),
+            "name": texts,
             "count": groups.counts,
             "duration_ns": times,
             "share": times / max(sum_of(times), 1),
@@ -258,24 +258,22 @@ class CriticalPath:
         rows = np.flatnonzero(np.isin(one.kinds, WORKS) & ~self._is_frame)
         if not len(rows):
             return None
-        names, labels = self.names, Labels()
-        groups = Groups(labels.codes([names[row] for row in rows.tolist()]), len(labels))
+        groups, names = groups_of_texts(self.names[rows])
         times = groups.sums(one.durations[rows])
         top = int(np.argmax(times))
-        change = TimeChange.of(self.graph, list(labels)[top], 1 - LESS)
+        change = TimeChange.of(self.graph, names[top], 1 - LESS)
         saved = self.elapsed_ns - new_length(self.graph, change, self.end)
         less = round(LESS * change.length(self.graph))
         segment = int(rows[groups.longest(one.durations[rows])[top]])
-        return PathGain(list(labels)[top], int(times[top]), less, saved, segment)
+        return PathGain(names[top], int(times[top]), less, saved, segment)
 
     @property
     def _is_frame(self) -> AnyArray:
         """Which segments are parts of annotations, steps or Python's frames: what they do is not known."""
         one = self.segments
         is_frame = np.zeros(len(one), np.bool_)
-        for source in distinct(one.sources).tolist():
+        for source, own in self._of_sources(np.where(one.rows < 0, one.positions, -1)):
             index = self.graph.scope.trace.indexes[source]
-            own = np.flatnonzero((one.sources == source) & (one.positions >= 0) & (one.rows < 0))
             positions = one.positions[own]
             kinds = host_kinds(index)[index.column("slices.category")[positions]]
             steps = np.isin(index.column("slices.name")[positions], names_with_prefix(index, STEP))
