@@ -106,6 +106,28 @@ def test_strings_are_found_as_each_is_looked_at(
             assert inside == numbers["inside"]
 
 
+@pytest.mark.parametrize("most", [1, 3, 1 << 16])
+def test_strings_are_those_of_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """In any order, again and again, however few are held: the texts that were written, short and long ones;
+    a number that no string has is damage.
+    """
+    texts = ["", "add", "mm", "ädd", "x" * 4000]
+    monkeypatch.setattr(store, "HELD_STRINGS", most)
+    write_index(tmp_path, [L(slices=[S(10 * at, 5, text) for at, text in enumerate(texts)])])
+    index = Index.open(tmp_path)
+    names = index.column("slices.name")
+    for order in ([4, 0, 3], [1, 1, 2, 4, 1], [3, 2, 1, 0, 4]):
+        assert index.strings(names[order]) == [texts[at] for at in order]
+        assert index.strings(names[order].tolist()) == [texts[at] for at in order]
+        assert [index.string(number) for number in names[order]] == [texts[at] for at in order]
+        assert len(index._held_strings) <= most
+    for wrong in (-1, index.length("strings.offset") - 1):
+        with pytest.raises(DamagedIndexError, match=f"string {wrong},"):
+            index.strings([int(names[0]), wrong])
+
+
 def test_columns_verify(index: Index) -> None:
     """A flipped byte in a column is found by its CRC, an intact index has none."""
     Index.open(index.folder).check(*index.manifest["columns"])
