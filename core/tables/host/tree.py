@@ -470,10 +470,11 @@ def paths_of(builder: TreeBuilder, names: I64, around: I64, levels: I64, root: i
     around a slice is on a lower level: `depths_of(around)`, or the depth of its row.
     """
     nodes = np.full(len(names), root, np.int64)
-    order = np.argsort(levels, kind=BY_RUNS)
-    bounds = [*run_starts(levels[order]).tolist(), len(order)]
+    # Slices by position mostly are by level, too: then each level is a stretch of all columns.
+    order = None if (levels[1:] >= levels[:-1]).all() else np.argsort(levels, kind=BY_RUNS)
+    bounds = [*run_starts(levels if order is None else levels[order]).tolist(), len(levels)]
     for begin, end in pairwise(bounds):
-        some = order[begin:end]
+        some = slice(begin, end) if order is None else order[begin:end]
         above = np.where(around[some] >= 0, nodes[around[some]], root)
         nodes[some] = _nodes_of(builder, above, names[some])
     return nodes

@@ -10,12 +10,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, U8, AnyArray, Intervals, distinct, merge, places_in
+from ...base.arrays import I64, U8, AnyArray, Intervals, distinct, merge
 from ...base.kineto import LAUNCH_FLOWS
 from ...index.format import NONE, LaneRole
 from ...index.store import Index
 from ...query.groups import concatenated
-from ...query.lookup import category_mask, lanes_of, names_with_prefix
+from ...query.lookup import category_mask, lanes_of, names_with_prefix, rows_at
 from ..frame.frame_columns import NEVER
 from ..frame.scope import Scope
 from ..host.op_events import ANNOTATION, PYTHON, host_kinds
@@ -87,11 +87,11 @@ class HostThread:
         rows = np.flatnonzero(self.ends > self.starts)
         row_of = np.full(len(self.positions), -1, np.int64)
         above = self.index.column("slices.parent")[self.positions[rows]].astype(np.int64)
-        row_of[rows] = places_in(self.positions, above)
+        row_of[rows] = rows_at(self.index, self.positions, np.where(above == NONE, -1, above))
         times = np.concatenate([self.starts[rows], self.ends[rows]])
-        depth = self.depths[rows]
-        is_start = np.arange(len(times)) < len(rows)
-        order = np.lexsort((np.concatenate([depth, -depth]), is_start, times))
+        # Of what is at one time slices end first, the innermost before those around it; then they start, the
+        # outermost first.
+        order = np.lexsort((np.concatenate([self.depths[rows], -1 - self.depths[rows]]), times))
         times, owner = times[order], np.concatenate([rows, row_of[rows]])[order]
         todo = np.flatnonzero(owner >= 0)
         while len(todo):  # slices that overlap end before those inside them

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from ...base.arrays import I64, U8, AnyArray, distinct
+from ...base.arrays import I64, U8, AnyArray, Bools, distinct
 from ...base.errors import UsageError
 from ...base.kineto import STEP
 from ...query.cells import ragged
@@ -37,25 +38,104 @@ CHECKED = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class Segments:
-    """The n segments of a path by time (trace time, ns), each with the slice that it is part of."""
+class PathParts:
+    """What a path goes along, by time (trace time, ns): segments that are not of a thread, and spans of
+    threads, each with its moments [first, last).
+    """
 
     starts: I64
     ends: I64
-    kinds: U8
-    via: U8  # what released its start, as in path_graph.VIA
+    via: AnyArray  # what released its start, as in path_points.VIA
     inferred: AnyArray
     sources: I64
-    positions: I64  # -1 for none
     lanes: I64  # places in Trace.lanes
     rows: I64  # of device work in the graph, -1 for the host
+    first: I64
+    last: I64
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Where the innermost slice of a thread changes, of one thread after the other; before these there is one
+    for each part that is not of a thread. Of the columns by slice the last is for -1: nothing runs.
+    """
+
+    times: I64
+    slices: I64
+    kinds: U8
+    positions: I64
+
+
+class Segments:
+    """The n segments of a path by time (trace time, ns), each with the slice that it is part of. Columns are
+    made when they are first asked for: those of a long path have millions of values.
+    """
+
+    # A thread is in a from 0, in b within it from 2 to 5, and in nothing from 9: moments at 0, 2, 5 and 9. A
+    # span of it from 3 to 7 has those of 2 and 5: two segments, from 3 to 5 in b and from 5 to 7 in a.
+
+    def __init__(self, parts: PathParts, moments: Moments) -> None:
+        self._parts, self._moments = parts, moments
+        self._at, self._begins = ragged(parts.first, parts.last)
+        self._counts = parts.last - parts.first
+        self._of = np.repeat(np.arange(len(self._counts)), self._counts)
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self._at)
 
-    @property
+    @cached_property
+    def starts(self) -> I64:
+        return np.maximum(self._moments.times[self._at], self._parts.starts[self._of])
+
+    @cached_property
+    def ends(self) -> I64:
+        ends = np.append(self.starts[1:], 0)[: len(self)]
+        ends[self._begins + self._counts - 1] = self._parts.ends
+        return ends
+
+    @cached_property
     def durations(self) -> I64:
         return self.ends - self.starts
+
+    @cached_property
+    def _slices(self) -> I64:
+        return self._moments.slices[self._at]
+
+    @cached_property
+    def kinds(self) -> U8:
+        return self._moments.kinds[self._slices]
+
+    @cached_property
+    def positions(self) -> I64:
+        """The slice that each is part of, -1 for none."""
+        return self._moments.positions[self._slices]
+
+    @cached_property
+    def via(self) -> U8:
+        """What released the start of each, as in path_points.VIA."""
+        via = np.full(len(self), THREAD, np.uint8)
+        via[self._begins] = self._parts.via
+        return via
+
+    @cached_property
+    def inferred(self) -> Bools:
+        inferred = np.zeros(len(self), np.bool_)
+        inferred[self._begins] = self._parts.inferred
+        return inferred
+
+    @cached_property
+    def sources(self) -> I64:
+        return self._parts.sources[self._of]
+
+    @cached_property
+    def lanes(self) -> I64:
+        """Places in Trace.lanes."""
+        return self._parts.lanes[self._of]
+
+    @cached_property
+    def rows(self) -> I64:
+        """The row of device work in the graph, -1 for the host."""
+        return self._parts.rows[self._of]
 
 
 @dataclass
@@ -156,12 +236,7 @@ def walked(graph: PathGraph, end: PathEnd) -> Segments:
     walk = _Walk(graph)
     if max(end.thread, end.row) >= 0:
         walk.run(end.thread, end.row, end.time)
-    parts = [_device_segments(graph, walk)]
-    for number in sorted({span[0] for span in walk.spans}):
-        parts.append(_host_segments(graph, number, walk))
-    columns = [np.concatenate(column) for column in zip(*parts)]
-    order = np.argsort(columns[0], kind="stable")
-    return Segments(*(column[order] for column in columns))
+    return _segments(graph, walk)
 
 
 def path_end(graph: PathGraph, rank: int | None = None) -> PathEnd:
@@ -209,50 +284,42 @@ def _source_of(graph: PathGraph, rank: int) -> int:
     return sources[rank]
 
 
-def _device_segments(graph: PathGraph, walk: _Walk) -> tuple[AnyArray, ...]:
-    """Return the columns of the segments that are not along a thread."""
-    columns = np.array(walk.segments, np.int64).reshape(-1, 7).T
-    starts, ends, kinds, rows, calls, via, inferred = columns
-    is_call = calls >= 0
-    positions = np.where(is_call, calls, graph.work.position[rows].astype(np.int64)) if len(rows) else rows
+def _segments(graph: PathGraph, walk: _Walk) -> Segments:
+    """Return the segments of a walk: of a thread's spans the innermost slice of each moment."""
+    threads, bases = graph.threads, graph.scope.trace.lane_bases
+    starts, ends, kinds, rows, calls, via, inferred = np.array(walk.segments, np.int64).reshape(-1, 7).T
+    positions = np.where(calls >= 0, calls, graph.work.position[rows]) if len(rows) else rows
     sources = graph.work.source[rows] if len(rows) else rows
-    lanes = _lanes(graph, sources, positions)
-    return (
-        starts, ends, kinds.astype(np.uint8), via.astype(np.uint8), inferred.astype(np.bool_), sources,
-        positions, lanes, np.where(is_call, -1, rows),
-    )  # fmt: skip
-
-
-def _lanes(graph: PathGraph, sources: I64, positions: I64) -> I64:
-    lanes, bases = np.zeros(len(positions), np.int64), graph.scope.trace.lane_bases
+    lanes = np.zeros(len(rows), np.int64)
     for source in distinct(sources).tolist():
         own = sources == source
         lanes[own] = lanes_of(graph.scope.trace.indexes[source], positions[own]) + bases[source]
-    return lanes
+    number, of_work = np.arange(len(rows)), np.where(calls >= 0, -1, rows)
+    parts = [(starts, ends, via, inferred, sources, lanes, of_work, number, number + 1)]
+    moments = [(np.full(len(rows), NEVER), number)]
+    slices = [(kinds.astype(np.uint8), positions)]
+    spans = np.array(walk.spans, np.int64).reshape(-1, 5)
+    for at in distinct(spans[:, 0]).tolist():
+        thread = threads[at]
+        starts, ends, via, inferred = spans[spans[:, 0] == at, 1:].T
+        times, inner = (np.append(*pair) for pair in zip((NEVER, -1), thread.innermost))
+        base, before = (sum(len(own[0]) for own in columns) for columns in (moments, slices))
+        first, last = np.searchsorted(times, starts, "right") - 1 + base, np.searchsorted(times, ends) + base
+        source, lane, no_row = (np.full(len(starts), one) for one in (thread.source, thread.lane, -1))
+        parts.append((starts, ends, via, inferred, source, lane, no_row, first, last))
+        moments.append((times, np.where(inner < 0, -1, inner + before)))
+        slices.append((_kinds_of(thread), thread.positions))
+    slices.append((np.array([IDLE], np.uint8), np.array([-1])))
+    columns = [np.concatenate(column) for column in zip(*parts)]
+    order = np.argsort(columns[0])
+    return Segments(
+        PathParts(*(column[order] for column in columns)),
+        Moments(*(np.concatenate(column) for rows in (moments, slices) for column in zip(*rows))),
+    )
 
 
-def _host_segments(graph: PathGraph, number: int, walk: _Walk) -> tuple[AnyArray, ...]:
-    """Return the columns of what a thread did in its spans: the innermost slice of each moment."""
-    thread = graph.threads[number]
-    mine = [span[1:] for span in walk.spans if span[0] == number]
-    begins, ends, via, inferred = np.array(mine, np.int64).reshape(-1, 4).T
-    times, rows = thread.innermost
-    times = np.concatenate([[NEVER], times, [np.iinfo(np.int64).max]])
-    rows = np.concatenate([[-1], rows, [-1]])
-    pieces, _ = ragged(np.searchsorted(times, begins, "right") - 1, np.searchsorted(times, ends))
-    counts = np.searchsorted(times, ends) - np.searchsorted(times, begins, "right") + 1
-    of = np.repeat(np.arange(len(mine)), counts)
-    starts, stops = np.maximum(times[pieces], begins[of]), np.minimum(times[pieces + 1], ends[of])
-    is_first = starts == begins[of]
-    row = rows[pieces]
-    positions = np.where(row >= 0, thread.positions[row], -1) if len(thread.positions) else row
-    kinds = np.where(row < 0, IDLE, HOST).astype(np.uint8)
-    if len(thread.positions):
-        names = thread.index.column("slices.name")[thread.positions]
-        is_mark = (thread.kinds == ANNOTATION) & np.isin(names, names_with_prefix(thread.index, STEP))
-        kinds[(row >= 0) & is_mark[row]] = IDLE
-    source, lane, no_row = (np.broadcast_to(one, len(row)) for one in (thread.source, thread.lane, -1))
-    return (
-        starts, stops, kinds, np.where(is_first, via[of], THREAD).astype(np.uint8),
-        is_first & (inferred[of] != 0), source, positions, lane, no_row,
-    )  # fmt: skip
+def _kinds_of(thread: HostThread) -> U8:
+    """Return what a segment of each slice of a thread is: the marks of steps do nothing."""
+    names = thread.index.column("slices.name")[thread.positions]
+    is_mark = (thread.kinds == ANNOTATION) & np.isin(names, names_with_prefix(thread.index, STEP))
+    return np.where(is_mark, IDLE, HOST).astype(np.uint8)
