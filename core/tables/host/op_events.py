@@ -128,8 +128,7 @@ def host_kinds(index: Index) -> npt.NDArray[np.uint8]:
 def climbed(parent: I32, skipped: npt.NDArray[np.bool_]) -> I32:
     """Return the nearest ancestors that are not skipped, -1 where there is none."""
     ancestor = parent.copy()
-    todo = np.flatnonzero(ancestor >= 0)
-    todo = todo[skipped[ancestor[todo]]]
+    todo = np.flatnonzero((ancestor >= 0) & skipped[ancestor])
     while len(todo):  # each step goes as far as that of the ancestor: a chain of n takes log n of them
         ancestor[todo] = ancestor[ancestor[todo]]
         todo = todo[ancestor[todo] >= 0]

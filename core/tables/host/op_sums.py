@@ -13,14 +13,23 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...base.arrays import I64, AnyArray, add_at, added_upwards, sums_between
+from ...base.arrays import (
+    I64,
+    AnyArray,
+    add_at,
+    added_up,
+    added_upwards,
+    distinct,
+    run_starts,
+    sums_between,
+)
 from ...base.errors import UsageError
 from ...base.kineto import DEVICE, MODULE, SYNC_CATEGORIES, WORK
 from ...base.numbers import whole_number
 from ...index.flex import flex_work, is_flex
 from ...index.format import NONE, LaneRole
 from ...index.store import Index
-from ...query.groups import Groups, concatenated, dense
+from ...query.groups import concatenated, dense
 from ...query.launches import Launches, operators_by_arrow
 from ...query.lookup import category_mask, lanes_of, nearest_around, promoted_of
 from ...trace.owners import OWN
@@ -175,18 +184,29 @@ class LinkedWork:
         for low in range(0, len(order), PIECE):
             self.work.scope.check()
             rows = order[low : low + PIECE]
-            nodes, parts = self.nodes[rows], []
+            start, end = starts[rows], ends[rows]
+            nodes, at, parts = self.nodes[rows], np.arange(len(rows)), []
             while len(nodes):
-                parts.append((codes[nodes], rows))
+                parts.append(codes[nodes] * PIECE + at)
                 nodes = self.parent[nodes].astype(np.int64)
-                rows, nodes = rows[nodes >= 0], nodes[nodes >= 0]
-            of, rows = (concatenated(column) for column in zip(*parts))
-            # All before `reach` is counted: what reaches farthest began before all that begins now. An
-            # operator has launched 0 to 10 in the piece before: `reach` is 10. Now come 4 to 8 and 6 to 15,
-            # by start: cut to what lies behind it they are 10 to 10 and 10 to 15, and add 5.
-            begin = np.maximum(starts[rows], reach[of])
-            busy += Groups(of, size).covered(begin, np.maximum(ends[rows], begin))
-            np.maximum.at(reach, of, ends[rows])
+                at, nodes = at[nodes >= 0], nodes[nodes >= 0]
+            # Work by code, then by start: the number of a code and the place in the piece are one number.
+            of, at = np.divmod(distinct(concatenated(parts)), PIECE)
+            begins = run_starts(of)
+            # An operator has launched 0 to 10 in the piece before, which `reach` tells. Now come 4 to 8, 6 to
+            # 15 and 9 to 12, by start: cut to what lies behind all before them they are nothing, 10 to 15 and
+            # nothing, and add 5. How far those before reach is a running maximum, of the ranks of ends, as
+            # each code begins anew.
+            by_end = np.argsort(end)
+            ranks = np.empty(len(rows), np.int64)
+            ranks[by_end] = np.arange(len(rows))
+            farthest = end[by_end[np.maximum.accumulate(of * PIECE + ranks[at]) % PIECE]]
+            before = np.append(NEVER, farthest[:-1])
+            before[begins] = NEVER
+            before = np.maximum(np.maximum(before, reach[of]), start[at])
+            add_at(busy, of[begins], added_up(np.maximum(end[at], before) - before, begins))
+            own = of[begins]
+            reach[own] = np.maximum(reach[own], farthest[np.append(begins[1:], len(of)) - 1])
         return busy
 
 

@@ -235,7 +235,9 @@ def _memory_outside(
     memory: OpMemory, events: OpEvents, source: int, by: Grouping, shift: int
 ) -> list[tuple[list[_Key], _Columns]]:
     """Return the row of the memory that no op took or gave back, none where there is no such memory."""
-    outside = np.flatnonzero(memory.outside(events.start, events.end))
+    # What lies in another event need not be looked at, unless it outlasts that.
+    is_outer = (events.parent < 0) | (events.end > events.end[events.parent])
+    outside = np.flatnonzero(memory.outside(events.start[is_outer], events.end[is_outer]))
     if not len(outside):
         return []
     first = int(memory.times[outside[0]]) + shift
