@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.memory import measured_python
@@ -85,7 +86,7 @@ def indexing(trace: Path, workers: Sequence[int], index_dir: Path, rounds: int) 
         "text_bytes": last.text_bytes,
         "events": last.facts["events"],
         "slices": last.facts["slices"],
-        "workers": {str(each.workers): _median(times[each.workers], each.run) for each in done},
+        "workers": {str(each.workers): median_run(times[each.workers], each.run) for each in done},
         "index_bytes": sum(sizes.values()),
         "index_bytes_per_slice": round((sum(sizes.values()) - texts) / slices, 1),
         "apart_bytes_per_slice": round(texts / slices, 1),
@@ -114,14 +115,16 @@ def larger(small: Path, large: Path, workers: int, index_dir: Path, rounds: int)
         "events": watched.facts["events"],
         "slices": watched.facts["slices"],
         "workers": workers,
-        **_median(runs[large], watched.run),
+        **median_run(runs[large], watched.run),
         "cpu_ms_per_mb": round(per_mb[large], 2),
         "small_cpu_ms_per_mb": round(per_mb[small], 2),
     }
 
 
-def _median(runs: list[dict[str, Any]], watched: dict[str, Any]) -> dict[str, Any]:
-    """Return the run of middle duration, with the memory of the one that was watched."""
+def median_run(
+    runs: list[dict[str, Any]], watched: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the run of middle duration, with the memory of one that was watched."""
     runs = sorted(runs, key=lambda run: float(run["seconds"]))
     memory = {key: value for key, value in watched.items() if key.startswith("peak")}
     return {**runs[len(runs) // 2], **memory, "seconds_of_all": [run["seconds"] for run in runs]}

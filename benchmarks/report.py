@@ -63,12 +63,16 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
     size, events, slices = mb(facts["text_bytes"]), facts["events"], facts["slices"]
     yield "trace", f"{facts['trace']}: {size} of JSON, {events:,} events, {slices:,} slices"
     for count, run in facts["workers"].items():
-        text = f"{_took(run)}, {mb(run['peak_private_bytes'])} private memory"
-        if len(several := run.get("seconds_of_all", ())) > 1:
-            text += f"; the median of {len(several)} runs of {several[0]} to {several[-1]} s"
+        text = f"{_took(run)}, {mb(run['peak_private_bytes'])} private memory{_of_runs(run)}"
         yield f"index, {count} {'process' if count == '1' else 'workers'}", text
     texts = facts["apart_bytes_per_slice"]
     yield "index", f"{facts['index_bytes_per_slice']} bytes per slice, and {texts} of names and texts"
+
+
+def _of_runs(run: dict[str, Any]) -> str:
+    several = run.get("seconds_of_all", ())
+    many = len(several) > 1
+    return f"; the median of {len(several)} runs of {several[0]} to {several[-1]} s" if many else ""
 
 
 def _large(facts: dict[str, Any]) -> Iterator[Row]:
@@ -140,7 +144,7 @@ def _readers(rows: list[dict[str, Any]]) -> Iterator[str]:
 def _forms(rows: list[dict[str, Any]]) -> Iterator[Row]:
     for each in rows:
         share = each["mb_per_s"] / rows[0]["mb_per_s"]
-        yield each["form"], f"{_took(each)} of JSON, {share:.0%} of the first"
+        yield each["form"], f"{_took(each)} of JSON, {share:.0%} of the first{_of_runs(each)}"
 
 
 def _shapes(rows: list[dict[str, Any]]) -> Iterator[Row]:

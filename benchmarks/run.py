@@ -73,7 +73,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         result["large"] = _large(options, folder)
     if "forms" in options.only and not options.traces:
         print("forms", file=sys.stderr, flush=True)
-        result["forms"] = forms(folder, options.size / FORMS_SHARE, options.workers[0], index_dir)
+        result["forms"] = forms(
+            folder, options.size / FORMS_SHARE, options.workers[0], index_dir, options.rounds
+        )
     if "shapes" in options.only and not options.traces:
         print("shapes", file=sys.stderr, flush=True)
         result["shapes"] = shapes(folder, options.size, options.workers[0], index_dir)
