@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from benchmarks.memory import measured_python
@@ -121,12 +120,10 @@ def larger(small: Path, large: Path, workers: int, index_dir: Path, rounds: int)
     }
 
 
-def median_run(
-    runs: list[dict[str, Any]], watched: Mapping[str, Any] = MappingProxyType({})
-) -> dict[str, Any]:
+def median_run(runs: list[dict[str, Any]], watched: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the run of middle duration, with the memory of one that was watched."""
     runs = sorted(runs, key=lambda run: float(run["seconds"]))
-    memory = {key: value for key, value in watched.items() if key.startswith("peak")}
+    memory = {key: value for key, value in (watched or {}).items() if key.startswith("peak")}
     return {**runs[len(runs) // 2], **memory, "seconds_of_all": [run["seconds"] for run in runs]}
 
 

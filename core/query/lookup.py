@@ -34,7 +34,9 @@ def row_starts(index: Index, row_number: int) -> AnyArray:
 
 @cached_per_object(4)
 def names_with_prefix(index: Index, prefix: str) -> U32:
-    """Return the numbers of the names that begin so, ascending: of the names that steps or modules have."""
+    """Return the numbers of the names that begin so, ascending. Steps, modules and autograd's are known by
+    that, and several analyses ask for each.
+    """
     return np.array(index.string_numbers(prefix, prefix=True), np.uint32)
 
 
