@@ -38,7 +38,6 @@ from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.header import HeaderPiece
 from .keys import bound_keys, unbound_message
 from .lanes.look import AsciiFilter, glyphs
-from .screens.main import ASKING, MainScreen
 from .session import Session
 from .session_store import SessionStore, SourceState, ViewerState
 from .stage import Controller, Stage
@@ -208,13 +207,6 @@ class TracelaneApp(Stage):
     def action_panel(self, name: str) -> None:
         if self.opening is None or not self.opening.takes_panel(name):
             self.panels.show(name)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the keys of commands that ask for a line to the line that is open already."""
-        asking = action == "command" and parameters and parameters[0] in ASKING
-        if asking and isinstance(self.screen, MainScreen):
-            return not self.screen.is_asking
-        return super().check_action(action, parameters)
 
     def action_command(self, command_id: str) -> None:
         self.run_command(command_id)

@@ -13,6 +13,7 @@ from textual import events, on
 from textual.app import ScreenStackError
 from textual.reactive import var
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
 from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
@@ -193,6 +194,13 @@ class Stage(PacedApp):
         if not self.screen_stack:
             raise ScreenStackError("the screen is gone")
         return self.screen_stack[0]
+
+    def give_arrows(self, part: Widget) -> None:
+        """Give a part of the screen that came late the arrows: not while a line is open, which was opened
+        meanwhile, and of which the rest would be keys of that part.
+        """
+        if not getattr(self.main, "is_asking", False):
+            self.main.set_focus(part)
 
     @property
     def focused_part(self) -> FocusedPart:

@@ -79,6 +79,13 @@ class OpenApp(App[object]):
         page = PAGE.replace("{title}", escape(title).replace("{", "{{").replace("}", "}}"))
         return console.export_html(code_format=page, inline_styles=True)
 
+    async def carry_out(self, key: str) -> bool:
+        """Carry out the command that a key has where the focus is; tell whether there is one. Textual itself
+        asks by `_check_bindings` only once a key has gone from the focus outwards, part by part, and nothing
+        public carries out a key before the next one sets out.
+        """
+        return await self._check_bindings(key, priority=True) or await self._check_bindings(key)
+
     def take_error(self, error: Exception) -> None:
         """Do with an error what textual does, which is to end."""
         super()._handle_exception(error)

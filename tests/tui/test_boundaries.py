@@ -61,7 +61,7 @@ FAULTS: dict[str, tuple[Break, str]] = {
     "pane": (lambda _, patch: patch.setattr(FindingsPane, "compose", fail), "2"),
     "rows": (lambda _, patch: patch.setattr(VirtualTable, "render_line", fail), "t"),
     "screen": (lambda _, patch: patch.setattr(HelpScreen, "compose", fail), "?"),
-    "key": (lambda _, patch: patch.setattr(LaneCanvas, "on_key", fail, raising=False), "w"),
+    "key": (lambda _, patch: patch.setattr(LaneCanvas, "on_key", fail, raising=False), "h"),  # no command
     "timer": (lambda app, _: void(app.set_timer(0.01, fail)), ""),
     "later": (lambda app, _: void(app.call_later(fail)), ""),
     "next": (lambda app, _: void(app.main.call_next(fail_later)), ""),

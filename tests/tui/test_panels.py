@@ -133,6 +133,31 @@ async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
         ]
 
 
+@pytest.mark.parametrize(
+    ("keys", "panel"),
+    [
+        ("2", "findings"),
+        ("3", "tree"),
+        ("5", "steps"),
+        ("t", "table"),
+        ("tt", "lanes-busy"),
+        ("6", "critical-path"),
+    ],
+)
+async def test_a_line_keeps_what_is_typed_into_it(trace: Trace, keys: str, panel: str) -> None:
+    """Keys in one go show a panel for the first time and open a line behind it: none of them is lost, and the
+    panel, which comes late, does not take what is typed next.
+    """
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
+        for key, character in (*zip(keys, keys), ("colon", ":"), ("h", "h"), ("i", "i"), ("d", "d")):
+            app.post_message(events.Key(key, character))
+        await wait_until_idle(app, pilot)
+        await pilot.press(*"e nothing", "enter")
+        await wait_until_idle(app, pilot)
+        assert app.session.panel == panel
+        assert message(app) == "no lane matches nothing"
+
+
 async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
     """Its key says so instead of nothing, and how to see it nonetheless."""
     async with open_viewer(trace, (40, 7)) as (app, pilot):

@@ -344,6 +344,15 @@ async def the_screen_is_a_page() -> None:
     assert page.count("line") >= 20 and "<title>a &lt; b {c}</title>" in page
 
 
+async def a_key_is_carried_out_at_once() -> None:
+    app = Recorded()
+    async with running(app):
+        scroll = app.query_one(VerticalScroll)
+        scroll.focus()
+        await app.animator.wait_for_idle()
+        assert [await app.carry_out("end"), await app.carry_out("x")] == [True, False]
+
+
 Trial = Callable[[], Coroutine[Any, Any, None]]
 RELIED_ON: dict[str, Trial] = {
     "_driver": the_driver_is_told,
@@ -362,6 +371,7 @@ RELIED_ON: dict[str, Trial] = {
     "_sigtstp_application": signals_of_job_control_are_answered,
     "_sigcont_application": signals_of_job_control_are_answered,
     "_compositor": the_screen_is_a_page,
+    "_check_bindings": a_key_is_carried_out_at_once,
     "_xterm_parser": esc_and_a_key_are_a_pair,
     "_sequence_to_key_events": esc_and_a_key_are_a_pair,
     "_timeout_time": esc_and_a_key_are_a_pair,

@@ -240,7 +240,7 @@ class PanelController(Controller):
             self.app.say(NO_ROOM)
         elif self.shows_panel:
             self._takes_arrows = ""
-            self.app.main.set_focus(panel.body(name))
+            self.app.give_arrows(panel.body(name))
 
     @does("legend")
     def do_legend(self) -> None:

@@ -162,6 +162,7 @@ class TableController(Controller):
             def have(both: list[DrawnTree]) -> None:
                 if self.panels.shows_panel and self._trees.get(self._key()) is whole:
                     message.pane.show_sandwich(*both)
+                    self.app.give_arrows(message.pane.flame)
 
             self.app.jobs.ask("table", both, have)
 
@@ -194,7 +195,7 @@ class TableController(Controller):
         elif pane.shown_table is not self._slices.table:
             pane.show(self._slices.table, hit_columns(self._slices), "duration_ns")
             if self._takes_arrows:
-                self.app.main.set_focus(pane.first_focus)
+                self.app.give_arrows(pane.first_focus)
             self._takes_arrows = False
         else:
             pane.tell()

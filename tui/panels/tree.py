@@ -120,7 +120,6 @@ class TreePane(TablePane):
         self.set_class(True, "-sandwich")
         self.callers.show(callers)
         self._show_from(callees, ROOT)
-        self.flame.focus()
 
     @property
     def is_sandwich(self) -> bool:
@@ -191,7 +190,7 @@ class TreePane(TablePane):
         elif self._tree is not None and self.is_sandwich:
             self.set_class(False, "-sandwich")
             self._show_from(self._tree, ROOT)
-            self.flame.focus()
+            self.screen.set_focus(self.flame)
 
     def action_sandwich(self) -> None:
         """Show what calls the chosen name, and what it calls, wherever that is."""

@@ -21,7 +21,7 @@ from ..widgets.bars import Bar, Footer, MessageLine
 from ..widgets.prompt import Prompt
 
 ASKING = frozenset({"search", "command-line", "go-to", "compare"})
-"""Commands that open a line to type in: at once, so that keys that arrive together with theirs get there."""
+"""Commands that open a line to type in."""
 
 
 def bindings() -> list[BindingType]:
@@ -35,7 +35,6 @@ def bindings() -> list[BindingType]:
             entry.title,
             show=False,
             id=entry.id,
-            priority=entry.id in ASKING,
         )
         for entry in COMMANDS
     ]

@@ -14,6 +14,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Input
 from textual.worker import WorkerFailed
 
 from tracelane.core.base.errors import TracelaneError
@@ -113,13 +114,21 @@ class BoundedApp(OpenApp):
         elif self.takes_key(event):
             event.stop()
         elif not isinstance(event, AltKey):
-            await super().on_event(event)
+            await self._take(event)
         elif event.key in self.screen.active_bindings:
-            await super().on_event(events.Key(event.key, None))
+            await self._take(events.Key(event.key, None))
         else:
             self._after_esc.append(event.alone)
-            await super().on_event(events.Key("escape", None))
+            await self._take(events.Key("escape", None))
             self.call_after_refresh(self._hand_on_keys)
+
+    async def _take(self, key: events.Key) -> None:
+        """Carry out a key before the next one is looked at, unless a line to type in has the focus: of `5:`
+        in one packet the 5 would come to the line, which is open by then, and do nothing there.
+        """
+        self.app_focus = True  # as textual has it of every key
+        if isinstance(self.focused, Input) or not await self.carry_out(key.key):
+            await super().on_event(key)
 
     async def _hand_on_keys(self) -> None:
         """Hand on the keys after Esc, once what Esc closed is closed."""
