@@ -231,12 +231,15 @@ def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: b
     none = len(above)
     is_end = np.zeros(none + 1, np.bool_)  # only the memory that is looked at is used
     is_end[members] = is_end[none] = True
-    current = np.minimum(positions if itself else above[positions], none).astype(np.int64)
-    todo = np.flatnonzero(~is_end[current])
+    around = np.minimum(positions if itself else above[positions], none).astype(np.int64)
+    todo = np.flatnonzero(~is_end[around])
+    current = around[todo]
     while len(todo):
-        current[todo] = np.minimum(above[current[todo]], none)
-        todo = todo[~is_end[current[todo]]]
-    return np.where(current == none, -1, current)
+        current = np.minimum(above[current], none)
+        ended = is_end[current]
+        around[todo[ended]] = current[ended]
+        todo, current = todo[~ended], current[~ended]
+    return np.where(around == none, -1, around)
 
 
 def rows_around(index: Index, positions: AnyArray) -> I64:
@@ -246,9 +249,9 @@ def rows_around(index: Index, positions: AnyArray) -> I64:
 
 def rows_at(index: Index, positions: AnyArray, others: AnyArray) -> I64:
     """Return for each of some positions (or -1) its row among the first ones, -1 for what is not there."""
-    numbers = np.zeros(len(index.column("slices.parent")) + 1, np.int64)  # from 1; 0 for what is not there
-    numbers[positions] = np.arange(1, len(positions) + 1)
-    return numbers[others] - 1
+    numbers = np.zeros(len(index.column("slices.parent")) + 1, np.uint32)  # from 1; 0 for what is not there
+    numbers[positions] = np.arange(1, len(positions) + 1, dtype=np.uint32)
+    return numbers[others].astype(np.int64) - 1
 
 
 def with_ancestors(index: Index, positions: I64) -> I64:

@@ -150,7 +150,7 @@ class HostSlices(Slices):
     def narrow(self, mask: Bools, fits: Bools) -> Bools:
         """Return which of some slices fit; `fits` has a value for each of these alone."""
         narrower = np.zeros(len(self), np.bool_)
-        narrower[mask] = fits
+        narrower[np.flatnonzero(mask)[fits]] = True
         return narrower
 
     def on_lanes_of(self, mask: Bools) -> Bools:
