@@ -121,25 +121,29 @@ class IndexLocation(NamedTuple):
     @contextmanager
     def exclusive(self, cancelled: CancelledCallback = never) -> Iterator[None]:
         """Be the only builder of this index; waits for another one. Raises Cancelled."""
-        descriptor = _open_lock(self.folder.parent / f"{LOCK}{self.key}.build")
+        held = _wait_for(self.folder.parent / f"{LOCK}{self.key}.build", cancelled)
         try:
-            while descriptor is not None and not _try_lock(descriptor, fcntl.LOCK_EX):
-                if cancelled():
-                    raise Cancelled
-                time.sleep(POLL_S)
             yield
         finally:
-            if descriptor is not None:
-                os.close(descriptor)
+            if held is not None:
+                held.close()
 
     def _commit(self, building: Path) -> None:
         """Put the written folder in its place with one rename; what was there is moved aside and removed.
         Readers of the old one keep their mappings: its files are unlinked, never changed.
         """
-        doomed = _doom(self.folder)
-        finish_folder(building, self.folder)
-        if doomed is not None:
-            _remove(doomed)
+        is_committed = False
+        while not is_committed:
+            doomed = _doom(self.folder)
+            try:
+                finish_folder(building, self.folder)
+                is_committed = True
+            except OSError as error:  # another one was put there in between, by who removed the lock, too
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            finally:
+                if doomed is not None:
+                    _remove(doomed)
 
 
 @contextmanager
@@ -349,6 +353,21 @@ def _lease(path: Path, *, exclusive: bool = False) -> Lease | None:
         if time.monotonic() >= until:
             break
         time.sleep(TURN_S)
+    return None
+
+
+def _wait_for(path: Path, cancelled: CancelledCallback) -> Lease | None:
+    """Lock a file for oneself alone, waiting for others; None where none can be made. Raises Cancelled."""
+    while (descriptor := _open_lock(path)) is not None:
+        lease = Lease(descriptor)
+        while not _try_lock(descriptor, fcntl.LOCK_EX):
+            if cancelled():
+                lease.close()
+                raise Cancelled
+            time.sleep(POLL_S)
+        if os.fstat(descriptor).st_nlink:
+            return lease
+        lease.close()  # removed with its index meanwhile: whoever comes next makes another
     return None
 
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from tests.waiting import PATIENCE_S
 from tracelane.core import open_trace
 from tracelane.core.base.errors import CacheError, Cancelled, UsageError
 from tracelane.core.index import cache, indexing
-from tracelane.core.index.cache import cache_root, index_key, locate
+from tracelane.core.index.cache import IndexLocation, cache_root, index_key, locate
 from tracelane.core.index.cached import (
     DEFAULT,
     UNLIMITED,
@@ -284,6 +285,66 @@ def test_a_waiting_process_can_be_cancelled(trace_file: Path) -> None:
 
 
 # -- listing and clearing ------------------------------------------------------------------------------------
+
+
+def test_who_waited_for_a_lock_that_was_removed_locks_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index is removed with its locks while one process builds it and a second one waits: the second one
+    keeps a third one out, as the third keeps out others.
+    """
+    location = locate({"size": 5})
+    refused, entered, leave = threading.Event(), threading.Event(), threading.Event()
+    try_lock = cache._try_lock
+
+    def tried(descriptor: int, how: int) -> bool:
+        is_locked = try_lock(descriptor, how)
+        if not is_locked:
+            refused.set()
+        return is_locked
+
+    def wait_and_hold() -> None:
+        with location.exclusive():
+            entered.set()
+            leave.wait(PATIENCE_S)
+
+    monkeypatch.setattr(cache, "_try_lock", tried)
+    waiting = threading.Thread(target=wait_and_hold)
+    with location.exclusive():
+        waiting.start()
+        assert refused.wait(PATIENCE_S)
+        location.lock_file.with_name(f"{location.lock_file.name}.build").unlink()
+    try:
+        assert entered.wait(PATIENCE_S)
+        with pytest.raises(Cancelled), location.exclusive(lambda: True):
+            pass
+    finally:
+        leave.set()
+        waiting.join(PATIENCE_S)
+
+
+def test_of_two_builders_at_once_the_last_one_stays(
+    trace_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another index is put in the place between the look there and one's own: it gives way, whole."""
+    open_trace(trace_file).close()
+    (entry,) = list_cache()
+    location, others = IndexLocation(entry.folder), [entry.folder.with_name("other")]
+    shutil.copytree(entry.folder, others[0])
+    doom = cache._doom
+
+    def doomed(folder: Path) -> Path | None:
+        gone = doom(folder)
+        if others:
+            os.rename(others.pop(), folder)
+        return gone
+
+    monkeypatch.setattr(cache, "_doom", doomed)
+    with location.building() as folder:
+        shutil.copytree(entry.folder, folder, dirs_exist_ok=True)
+        (folder / "mine").touch()
+    assert not others and (entry.folder / "mine").exists() and location.exists()
+    assert {one.name for one in entry.folder.parent.iterdir() if not one.name.startswith(cache.LOCK)} == {
+        entry.key
+    }
 
 
 def test_the_cache_is_listed_and_cleared(tmp_path: Path, home: Path) -> None:
