@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.widgets import Input
 
 from tests.corpus import CORPUS, needs
 from tests.events import complete, open_events
@@ -156,6 +157,16 @@ async def test_a_line_keeps_what_is_typed_into_it(trace: Trace, keys: str, panel
         await wait_until_idle(app, pilot)
         assert app.session.panel == panel
         assert message(app) == "no lane matches nothing"
+
+
+@pytest.mark.parametrize("key", ["question_mark", "ctrl+p"])
+async def test_a_list_gets_what_is_typed_behind_its_key(trace: Trace, key: str) -> None:
+    """Letters in one go with the key that opens the help or the palette stand in its line."""
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
+        for one, character in ((key, "?"), *zip("fold", "fold")):
+            app.post_message(events.Key(one, character))
+        await wait_until_idle(app, pilot)
+        assert app.screen.query_one(Input).value == "fold"
 
 
 async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
