@@ -17,7 +17,6 @@ from ..keys import footer_pairs
 from ..lanes.canvas import LaneCanvas
 from ..lanes.strips import Minimap
 from ..screens.files import StopQuestion, file_texts, header_pieces, one_line
-from ..screens.main import ASKING
 from ..session import Session
 from ..session_store import SourceState
 from ..stage import Controller, Stage
@@ -47,6 +46,8 @@ WITH_SOME: Final = WITHOUT_TRACE | {
     *("panel-details", "legend", "maximise", "other-pane", "close"),
 }
 """Commands that need no more than what is on the screen, and so work before all files are there."""
+ASKING: Final = ("search", "command-line", "go-to", "compare")
+"""Commands that open a line to type in."""
 PANELS: Final = ("details", "legend")
 WAITING: Final = ("only", "search", "filter", "steps", "baseline", "clocks", "zone", "colour_by")
 """What no key changes in a session before all files are there: options or the last time ask for it."""

@@ -20,9 +20,6 @@ from ..widget_message import WidgetMessage
 from ..widgets.bars import Bar, Footer, MessageLine
 from ..widgets.prompt import Prompt
 
-ASKING = frozenset({"search", "command-line", "go-to", "compare"})
-"""Commands that open a line to type in."""
-
 
 def bindings() -> list[BindingType]:
     """Return the table's commands as bindings, with ids so that users can remap them. Those without a key
