@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import Cancelled, TracelaneError, UnreadableError
+from .heap import KEEPING
 from .progress import CancelledCallback, never
 from .threads import BackgroundThread
 
@@ -34,7 +35,7 @@ DECODING: Mapping[str, str] = {
     **ONE_THREAD,
     # Blocks come and go by the thousand: keep their memory instead of giving pages back each time.
     # Of one heap, or each thread would keep what it gave back to itself.
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    **KEEPING,
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "MALLOC_ARENA_MAX": "1",
     # Pages of 2 MB are seldom those that were just given back: on a virtual machine new ones cost tenfold.

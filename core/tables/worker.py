@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..base.children import ONE_THREAD, ChildrenError, Message, answer_request, answers_of
+from ..base.heap import KEEPING
 from ..base.private import read_sealed_json
 from ..index.graph_folder import GraphFolder
 from ..index.member import Member
@@ -98,7 +99,7 @@ def _by_child(scope: Scope, question: str) -> Any:
         ],
         "aligned": bool(scope.clocks.offsets),
     }
-    (answer,) = answers_of(MODULE, request, scope.cancelled, ONE_THREAD, behind=True)
+    (answer,) = answers_of(MODULE, request, scope.cancelled, {**ONE_THREAD, **KEEPING}, behind=True)
     return answer["answer"]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.errors import UnreadableError, UsageError
+from tracelane.core.base.heap import keep_memory
 from tracelane.core.base.output import StatusLine, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.index.captures import ALL, Choice, ResolvedFiles, left_out_text
@@ -164,6 +165,7 @@ class TraceOptions(Options):
 
         check_kind_settings()
         trace = self.read()
+        keep_memory()
         if all(has_no_event_array(source.problems) for source in trace.sources):
             raise UnreadableError(f"{trace.members[0].path}: no trace events in it")
         for event in dict.fromkeys(event for source in trace.sources for event in source.events):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable
-from contextlib import suppress
 from functools import _lru_cache_wrapper, cache
 from time import monotonic, process_time
 
@@ -14,6 +13,8 @@ from rich.style import Style
 from textual.app import App
 from textual.geometry import Region
 from textual.strip import Strip
+
+from tracelane.core.base.heap import ARENA_MAX, set_parameters
 
 from ..textual_inside import StylesCache
 
@@ -24,8 +25,6 @@ WORTH_S = 1.0
 """After so much work of the processor there is something to give back."""
 LATEST_S = 10.0
 """So long a rest is waited for."""
-ARENA_MAX = -8
-"""What glibc's malloc.h calls the parameter for the number of heaps."""
 MAX_REMEMBERED = 4096
 """Results of drawing that are remembered, before all are forgotten: drawing them anew takes milliseconds."""
 
@@ -68,8 +67,7 @@ def share_heap() -> None:
     Tables are made in threads. What is free in a thread's heap is of no use to the others, and trimming gives
     back none of it that lies between pieces in use: 12 MiB after a minute of keys.
     """
-    with suppress(AttributeError, OSError):  # not glibc
-        ctypes.CDLL(None).mallopt(ARENA_MAX, 1)
+    set_parameters({ARENA_MAX: 1})
 
 
 @cache
