@@ -4,8 +4,9 @@ import tracelane to say what it does in theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Final
 
 LARGE, FREE = 32 << 20, 256 << 20
@@ -24,6 +25,19 @@ def keep_memory() -> None:
     the next in pages that the system has to clear first: a quarter of the time of a table of operators.
     """
     set_parameters({MMAP_THRESHOLD: LARGE, TRIM_THRESHOLD: FREE})
+
+
+@cache
+def trim_heap() -> Callable[[], object]:
+    """Return what gives free memory back to the system; it does nothing where the C library cannot."""
+    import ctypes
+
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError):  # not glibc
+        return lambda: None
+    trim.argtypes = [ctypes.c_size_t]
+    return lambda: trim(0)
 
 
 def set_parameters(parameters: Mapping[int, int]) -> None:

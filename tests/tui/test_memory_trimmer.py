@@ -12,8 +12,9 @@ import weakref
 import pytest
 from textual.geometry import Region
 
+from tracelane.core.base.heap import trim_heap
 from tracelane.tui.terminal import memory
-from tracelane.tui.terminal.memory import LATEST_S, WORTH_S, MemoryTrimmer, forget_results, trim_heap
+from tracelane.tui.terminal.memory import LATEST_S, WORTH_S, MemoryTrimmer, forget_results
 
 
 class Clock:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 import click
 
 from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.heap import trim_heap
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.base.threads import collect_often
@@ -115,6 +116,8 @@ class Judge(NamedTuple):
             return Report(capture, error=str(error))
         except Exception as error:  # a fault of ours must not end the program that runs
             return Report(capture, error=f"this should not have happened: {type(error).__name__}: {error}")
+        finally:
+            trim_heap()()  # a command that ends keeps memory to its end: this one goes on for days
 
     def _report(self, capture: Capture, options: TraceOptions) -> Report:
         scope = options.scope()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 from collections.abc import Callable
 from functools import _lru_cache_wrapper, cache
@@ -14,7 +13,7 @@ from textual.app import App
 from textual.geometry import Region
 from textual.strip import Strip
 
-from tracelane.core.base.heap import ARENA_MAX, set_parameters
+from tracelane.core.base.heap import ARENA_MAX, set_parameters, trim_heap
 
 from ..textual_inside import StylesCache
 
@@ -68,17 +67,6 @@ def share_heap() -> None:
     back none of it that lies between pieces in use: 12 MiB after a minute of keys.
     """
     set_parameters({ARENA_MAX: 1})
-
-
-@cache
-def trim_heap() -> Callable[[], object]:
-    """Return what gives free memory back to the system; it does nothing where the C library cannot."""
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError):  # not glibc
-        return lambda: None
-    trim.argtypes = [ctypes.c_size_t]
-    return lambda: trim(0)
 
 
 def forget_results(most: int) -> None:
