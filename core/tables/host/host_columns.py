@@ -234,7 +234,9 @@ def host_of(scope: Scope) -> HostSlices:
             columns = (chunk.positions, chunk.starts, chunk.ends, names, chunk.categories)
             more, rows = (chunk.self_times, kind, chunk.lanes), np.flatnonzero(keep)
             parts.append(tuple(column[rows] for column in (*columns, *more)))
-    gathered = [concatenated(part) for part in zip(*parts)] or [np.empty(0, np.int64)] * 8
+    pieces = [list(column) for column in zip(*parts)] or [[np.empty(0, np.int64)] for _ in range(8)]
+    parts.clear()  # each column's pieces go as it is put together: the next column is written in their place
+    gathered = [concatenated(pieces.pop(0)) for _ in range(len(pieces))]
     return HostSlices(scope.source or 0, index, *gathered)
 
 
