@@ -34,11 +34,14 @@ takes a fifth of the time of numpy's usual sort, and a fiftieth where all is one
 
 def concatenated_ranges(first: I64, count: I64) -> I64:
     """Return first[0], first[0]+1, … for count[0] values, then those of the next range, and so on."""
-    total = int(count.sum())
-    if total == 0:
-        return np.zeros(0, np.int64)
-    shift = np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count)
-    return np.asarray(shift + np.arange(total), np.int64)
+    # Of 5 6 7 | 2 3 each value is one more than the one before, but for 2, which is 5 less: they are the
+    # running sum of 5 1 1 -5 1.
+    some = count > 0
+    first, count = first[some], count[some]
+    steps = np.ones(int(count.sum()), np.int64)
+    steps[:1] = first[:1]
+    steps[np.cumsum(count[:-1])] = first[1:] - (first[:-1] + count[:-1] - 1)
+    return np.cumsum(steps, out=steps)
 
 
 def pieces(size: int, piece: int = PIECE) -> Iterator[slice]:

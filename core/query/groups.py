@@ -8,7 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import BY_RUNS, F64, I64, MAX, AnyArray, add_at, added_up, group_numbers, run_starts
+from ..base.arrays import (
+    BY_RUNS,
+    F64,
+    I64,
+    MAX,
+    AnyArray,
+    add_at,
+    added_up,
+    group_numbers,
+    pieces,
+    run_starts,
+)
 from ..index.store import Index
 
 STATISTICS = (
@@ -70,7 +81,8 @@ class Groups:
     def first(self) -> I64:
         """Return the first row of each group; n where it has none."""
         first = np.full(self.size, len(self.codes), np.int64)
-        np.minimum.at(first, self.codes, np.arange(len(self.codes)))
+        for piece in pieces(len(self.codes)):
+            np.minimum.at(first, self.codes[piece], np.arange(piece.start, piece.stop))
         return first
 
     def longest(self, values: I64, most: I64 | None = None) -> I64:
