@@ -26,8 +26,15 @@ class JsonTable(NamedTuple):
     rows: Iterable[Mapping[str, Any]]
 
 
-def as_json(tables: Tables, command: str, order: I64 | None = None, limit: int | None = None) -> str:
-    """Return tables as JSON text; order and limit are for the first one, totals become a table of one row."""
+def as_json(tables: Tables, command: str) -> str:
+    """Return tables as JSON text."""
+    return "".join(pieces_of_tables(tables, command))
+
+
+def pieces_of_tables(
+    tables: Tables, command: str, order: I64 | None = None, limit: int | None = None
+) -> Iterator[str]:
+    """Yield tables as JSON; order and limit are for the first one, totals become a table of one row."""
     first, *others = tables
     parts = {
         first.name: json_table(first, order, limit),
@@ -36,7 +43,7 @@ def as_json(tables: Tables, command: str, order: I64 | None = None, limit: int |
     if tables.totals:
         parts["totals"] = json_rows([tables.totals])
     notes = dict.fromkeys((*tables.notes, *(note for table in tables for note in table.notes)))
-    return "".join(json_pieces(command, tables.scope, tables.origin_ns, parts, list(notes)))
+    yield from json_pieces(command, tables.scope, tables.origin_ns, parts, list(notes))
 
 
 def json_pieces(
@@ -76,12 +83,18 @@ def json_rows(rows: Sequence[Mapping[str, Any]]) -> JsonTable:
     return JsonTable(columns, [{key: row.get(key) for key in values} for row in rows])
 
 
-def as_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
-    """Return the table as CSV with a header of column keys; values are unrounded, objects as their length."""
+def as_csv(table: Table) -> str:
+    """Return a table as CSV."""
+    return "".join(pieces_of_csv(table))
+
+
+def pieces_of_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> Iterator[str]:
+    """Yield a table as CSV with a header of column keys; values are unrounded, objects as their length."""
     table = table.with_origin
     columns = [column for column in table.columns if not (column.detail and column.unit == "object")]
     rows = ((_csv_value(row[column.key]) for column in columns) for row in table.rows(order, limit))
-    return csv_line(column.key for column in columns) + "".join(map(csv_line, rows))
+    yield csv_line(column.key for column in columns)
+    yield from map(csv_line, rows)
 
 
 def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
@@ -103,12 +116,12 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
 
 
 def json_form(listing: Listing) -> Iterator[str]:
-    yield as_json(listing.tables, listing.command, listing.order, listing.limit)
+    yield from pieces_of_tables(listing.tables, listing.command, listing.order, listing.limit)
 
 
 def csv_form(listing: Listing) -> Iterator[str]:
     """Yield the first table as CSV, which has no place for notes: they are said."""
-    yield as_csv(listing.tables.main, listing.order, listing.limit)
+    yield from pieces_of_csv(listing.tables.main, listing.order, listing.limit)
     for note in listing.notes:
         listing.say(safe(note))
 

@@ -19,7 +19,8 @@ from ..export.cut import whole_path
 from ..query.args import EventArguments, events_with_arguments
 from ..tables.frame.frames import package
 from ..tables.frame.scope import Scope
-from ..tables.host.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks
+from ..tables.frame.text_column import TextColumn
+from ..tables.host.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, TEXTS, slice_chunks
 from .engines import has_duckdb, whole_characters, write_tables
 from .tokens import QueryWords, quoted_name
 from .views import ALIASES, VIEWS, QueryTables
@@ -57,8 +58,7 @@ def write_parquet(scope: Scope, out: Path) -> int:
 
 def _parquet_by_arrow(scope: Scope, out: Path) -> int:
     arrow, parquet = package("pyarrow", "Parquet"), package("pyarrow.parquet", "Parquet")
-    texts = {column.key for column in SLICE_COLUMNS if column.unit == "text"}
-    types = {column.key: arrow.string() if column.key in texts else arrow.int64() for column in SLICE_COLUMNS}
+    types = {column.key: arrow.string() if column.key in TEXTS else arrow.int64() for column in SLICE_COLUMNS}
     schema = arrow.schema(
         [arrow.field(c.key, types[c.key], metadata={"unit": c.unit}) for c in SLICE_COLUMNS]
     )
@@ -67,7 +67,7 @@ def _parquet_by_arrow(scope: Scope, out: Path) -> int:
         for chunk in slice_chunks(scope):
             arrays = [
                 arrow.array(list(map(whole_characters, chunk[key])), arrow.string())
-                if key in texts
+                if key in TEXTS
                 else arrow.array(chunk[key])
                 for key in NAMES
             ]
@@ -89,7 +89,8 @@ def _parquet_by_duckdb(scope: Scope, out: Path) -> int:
         )
         connection.execute(f"CREATE TABLE slices ({kinds})")
         for chunk in slice_chunks(scope):
-            connection.register("chunk", {key: np.asarray(chunk[key]) for key in NAMES})
+            columns = {key: one.objects if isinstance(one, TextColumn) else one for key, one in chunk.items()}
+            connection.register("chunk", columns)
             connection.execute("INSERT INTO slices SELECT * FROM chunk")
             connection.unregister("chunk")
             count += len(chunk["id"])

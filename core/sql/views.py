@@ -28,10 +28,11 @@ from ..read.promoted import PROMOTED, Kind
 from ..tables.device.device_state import device_states
 from ..tables.device.states import CAUSES, PRECEDENCE
 from ..tables.device.untrusted import untrusted
-from ..tables.frame.frame import Frame, TextColumn
+from ..tables.frame.frame import Frame
 from ..tables.frame.frame_columns import work_of
 from ..tables.frame.kinds import KERNEL_TYPES
 from ..tables.frame.scope import Scope
+from ..tables.frame.text_column import TextColumn
 from ..tables.host.op_sums import LinkedWork, work_in
 from ..tables.host.slice_table import SLICE_COLUMNS, SOURCE_BITS, Codes, SliceCells, slice_ids
 from ..tables.steps.attribution import WorkBySteps, steps_of_slices

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from tests.events import complete, index_of
 from tracelane.core.query.groups import Groups
-from tracelane.core.tables.frame.frame import Frame, TextColumn
+from tracelane.core.tables.frame.frame import Frame
 from tracelane.core.tables.frame.frame_columns import COLUMNS, GIVEN, MAKERS, NEVER, work_of
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.frame.text_column import TextColumn
 from tracelane.core.trace import Trace
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.units import format_moment
 from tracelane.core.export.formats import text_in_unit
@@ -13,7 +11,8 @@ from tracelane.core.query.args import Arguments
 from tracelane.core.query.filter import quoted
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.scan import json_value_text, term_for
-from tracelane.core.tables.host.slice_table import HitTable, hit_table
+from tracelane.core.tables.frame.table import Table
+from tracelane.core.tables.host.slice_table import hit_table
 
 from ..actions.scene import Refusal
 from ..draw.things import Thing
@@ -70,11 +69,11 @@ class HitsController(Controller):
             table = partial(hit_table, self.store.trace, hits)
             self.app.jobs.ask("table", table, partial(self._have_listed, hits))
 
-    def _have_listed(self, hits: Hits, hit_rows: HitTable) -> None:
+    def _have_listed(self, hits: Hits, hit_rows: Table) -> None:
         if self.panels.shows_panel and self.store.session.panel == PANEL:
             self._listed = hits
             pane = self.app.main.query_one(f"#{PANEL}", TablePane)
-            pane.show(hit_rows.table, hit_columns(hit_rows), "")
+            pane.show(hit_rows, hit_columns(hit_rows), "")
 
     # -- all that is like the selection ---------------------------------------------------------------------
 
@@ -128,20 +127,16 @@ class HitsController(Controller):
         )
 
 
-def hit_columns(hit_rows: HitTable) -> list[ColumnView]:
+def hit_columns(table: Table) -> list[ColumnView]:
     """Return the columns of a list of slices; starts count from the start of the trace."""
-    table = hit_rows.table
     columns = []
     for column in table.columns:
-        text = column.unit == "text"
 
         def written(row: int, key: str = column.key) -> str:
             if key == "start_ns":
-                return format_moment(int(table.data[key][row]))
+                return format_moment(int(table.numbers(key)[row]))
             return text_in_unit(table.column(key), table.value(row, key))
 
-        keys = hit_rows.ranks[column.key] if text else np.asarray(table.data[column.key])
-        columns.append(
-            ColumnView(column.heading, WIDTHS.get(column.key, 0), written, right=not text, keys=keys)
-        )
+        keys, right = table.sort_keys(column), column.unit != "text"
+        columns.append(ColumnView(column.heading, WIDTHS.get(column.key, 0), written, right=right, keys=keys))
     return columns

@@ -12,7 +12,7 @@ from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.compare.compare import by_steps, compare, with_first
 from tracelane.core.tables.frame.table import Table
-from tracelane.core.tables.host.slice_table import HitTable, hit_table, slices_of_node
+from tracelane.core.tables.host.slice_table import hit_table, slices_of_node
 from tracelane.core.tables.host.tree import sandwich
 from tracelane.core.tables.registry import PANELS, TABS
 
@@ -41,7 +41,7 @@ class TableController(Controller):
         self.panels = panels
         self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(MAX_TABLES)
         self._trees: Recent[Key, DrawnTree] = Recent(MAX_TREES)
-        self._slices: HitTable | None = None  # those of a call
+        self._slices: Table | None = None  # those of a call
         self._takes_arrows = False  # whether they are to have the arrows once they are listed
 
     def commands(self) -> Commands:
@@ -175,14 +175,14 @@ class TableController(Controller):
         path, options = tree.path(message.row), dict(PANELS[session.panel][1].options)
         trace, left = self.store.trace, self.store.now.search.whole_left
 
-        def slices(cancelled: CancelledCallback) -> HitTable:
+        def slices(cancelled: CancelledCallback) -> Table:
             scope = scope_of(trace, session, cancelled, left)
             by, bottom_up = options.get("by", "all"), bool(options.get("bottom_up", False))
             return hit_table(scope.trace, slices_of_node(scope, path, by, bottom_up), cancelled)
 
         self.app.jobs.ask("tree slices", slices, self._have_slices)
 
-    def _have_slices(self, table: HitTable) -> None:
+    def _have_slices(self, table: Table) -> None:
         self._slices, self._takes_arrows = table, True
         self.panels.show(TREE_SLICES)
         if self.panels.shows_panel:
@@ -192,8 +192,8 @@ class TableController(Controller):
         pane = self.app.main.query_one(f"#{TREE_SLICES}", TablePane)
         if self._slices is None:
             pane.say("Enter on a call of the tree lists its slices")
-        elif pane.shown_table is not self._slices.table:
-            pane.show(self._slices.table, hit_columns(self._slices), "duration_ns")
+        elif pane.shown_table is not self._slices:
+            pane.show(self._slices, hit_columns(self._slices), "duration_ns")
             if self._takes_arrows:
                 self.app.give_arrows(pane.first_focus)
             self._takes_arrows = False

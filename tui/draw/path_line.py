@@ -13,7 +13,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.views import SliceId
-from tracelane.core.tables.frame.frame import TextColumn
+from tracelane.core.tables.frame.text_column import TextColumn
 from tracelane.core.tables.path.critical_path import CriticalPath
 from tracelane.core.tables.path.path_points import VIA
 from tracelane.core.tables.path.path_walk import KINDS

@@ -234,7 +234,7 @@ def _part(table: Table, column: TableColumn, read_by: str) -> Callable[[int], fl
         return lambda row: _positive(table.value(row, column.key))
     if column.key != read_by or column.unit not in ("ns", "bytes", "count") or not len(table):
         return None
-    greatest = max(_positive(value) for value in table.data[column.key])
+    greatest = float(np.fmax.reduce(np.asarray(table.data[column.key], np.float64), initial=0.0))
     return lambda row: _positive(table.value(row, column.key)) / greatest if greatest else 0.0
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
@@ -28,7 +26,7 @@ def ops_text(table: Table, order: I64 | None, limit: int | None) -> str:
     if not len(table):
         return "no ops in it"
     word, memory = safe(str(table.totals["device"])), bool(table.totals["profile_memory"])
-    has_device = bool(np.any(table.data["self_device_ns"]))
+    has_device = bool(table.numbers("self_device_ns").any())
     device_memory = memory and any(column.key == "device_mem" for column in table.drawn_columns)
     headers = ["Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
     if has_device:

@@ -37,6 +37,7 @@ from ...base.arrays import I64, AnyArray, Bools
 from ..frame.schema import Column
 from ..frame.table import ABSENT, Table, Value
 from ..frame.table_rows import Values
+from ..frame.text_column import TextColumn
 
 Verdict: TypeAlias = Literal[
     "slower", "faster", "higher", "lower", "within the noise", "noise unknown", "cannot be compared"
@@ -310,10 +311,10 @@ def _cells(table: Table, column: Column, rows: I64) -> AnyArray:
     """Return a column for these rows: "", zero, of a statistic none where there is no such row or column."""
     values = table.data.get(column.key)
     has = (rows != ABSENT) & (values is not None)
-    if isinstance(values, list) or (values is None and column.unit in ("text", "object")):
+    if isinstance(values, list | TextColumn) or (values is None and column.unit in ("text", "object")):
         texts = np.full(len(rows), "", object)
         for row in np.flatnonzero(has).tolist():
-            texts[row] = values[rows[row]] if values else ""
+            texts[row] = "" if values is None else values[rows[row]]
         return texts
     numbers = np.empty(0, np.int64) if values is None else np.asarray(values)
     is_key = column.unit == "id" or column.key in table.key_columns

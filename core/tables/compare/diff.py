@@ -21,6 +21,7 @@ from ..frame.metrics import Metric, Number
 from ..frame.schema import Column, TableSchema
 from ..frame.table import ABSENT, Table
 from ..frame.table_rows import Values
+from ..frame.text_column import TextColumn
 from .comparable import CANNOT, Need, needs_of, reasons_of
 from .compare import (
     MIN,
@@ -332,7 +333,7 @@ def _pooled(name: str, table: Table, lonely: I64, own: Summary, other: Summary) 
     data: dict[str, Values] = {}
     rest = table.take(np.delete(np.arange(len(table)), small))
     for key, values in rest.data.items():
-        if isinstance(values, list):
+        if isinstance(values, list | TextColumn):
             data[key] = [*values, OTHERS]
         else:
             data[key] = np.append(values, sum_of(table.numbers(key)[small]) + sums.get(key, 0))

@@ -20,13 +20,14 @@ from ...query.chain import enclosing
 from ...query.groups import dense
 from ...query.lookup import category_mask, nearest_around
 from ..device.kernels import kernels
-from ..frame.frame import Frame, TextColumn
+from ..frame.frame import Frame
 from ..frame.frame_columns import capture_notes, work_of
 from ..frame.metrics import Metric, ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.shape import ON_DEVICE, Aggregate, Shape, first, flagged, n, share_of_all, total
 from ..frame.table import Table, Tables
+from ..frame.text_column import TextColumn
 from ..host.range_table import range_table
 from .artefacts import Artefacts, KernelOrigin, read_artefacts
 from .compile_phases import (

@@ -12,10 +12,11 @@ from ...base.arrays import I64, sum_of
 from ...base.units import format_ns
 from ...index.store import Index
 from ...query.args import argument_values
-from ..frame.frame import Frame, TextColumn
+from ..frame.frame import Frame
 from ..frame.scope import Scope
 from ..frame.shape import Aggregate, Shape, first, flagged, n, share_of_all, statistic, text, total
 from ..frame.table import Table
+from ..frame.text_column import TextColumn
 from ..host.call_columns import calls_named, members_around
 
 REGION = "Torch-Compiled Region"

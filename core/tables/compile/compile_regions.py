@@ -12,11 +12,12 @@ from ...base.arrays import I64, distinct, sum_of
 from ...base.numbers import whole_number
 from ...trace.devices import rank_of
 from ...trace.step_choice import Steps, find_steps
-from ..frame.frame import Frame, TextColumn
+from ..frame.frame import Frame
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.shape import Shape, first, flagged, n, statistic, text, total
 from ..frame.table import Table
+from ..frame.text_column import TextColumn
 from ..host.tree import ROOT, TreeBuilder, depth_first, depths_of, paths_of
 from .artefacts import Artefacts
 from .compile_phases import COMPILERS, GRAPH, GRAPH_HASH, LOOKUP, REGION, REGION_ID, calls

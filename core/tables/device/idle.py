@@ -15,7 +15,7 @@ from ...index.store import Index
 from ...query.chain import enclosing
 from ...query.groups import dense
 from ...query.views import Row
-from ..frame.frame import Frame, FrameGroups, TextColumn
+from ..frame.frame import Frame, FrameGroups
 from ..frame.frame_columns import KERNEL_WAIT_NS, gap_classes, gap_rows, timed_work
 from ..frame.metrics import Metric, ratio
 from ..frame.schema import Column, TableSchema
@@ -36,6 +36,7 @@ from ..frame.shape import (
 )
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
+from ..frame.text_column import TextColumn
 from ..frame.work_device import GAP_CLASSES
 from .device_state import device_states
 from .gap import gap_ended_by, gaps_of

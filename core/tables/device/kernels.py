@@ -18,7 +18,7 @@ from ...base.short_names import short_name
 from ...query.groups import Groups, Labels
 from ...query.scan import json_value_text, number_of
 from ...query.views import SliceId
-from ..frame.frame import Frame, FrameGroups, TextColumn
+from ..frame.frame import Frame, FrameGroups
 from ..frame.frame_columns import capture_notes, row_arguments, work_of
 from ..frame.kinds import KERNEL_TYPES, kind_table
 from ..frame.metrics import Metric, spread_metrics
@@ -42,6 +42,7 @@ from ..frame.shape import (
 )
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
+from ..frame.text_column import TextColumn
 from ..steps.attribution import with_steps, work_in_windows
 from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_aggregates, parse_ideal, stamp_aggregates
 from .device_state import waited_of

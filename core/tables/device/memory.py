@@ -17,7 +17,7 @@ from ...base.units import format_bytes
 from ...query.groups import concatenated, dense
 from ...query.lookup import promoted_of
 from ...trace.devices import ALLOCATION_NAMES, is_aiu
-from ..frame.frame import Frame, FrameGroups, TextColumn
+from ..frame.frame import Frame, FrameGroups
 from ..frame.frame_columns import NEVER, work_of
 from ..frame.metrics import Metric
 from ..frame.schema import Column, TableSchema
@@ -25,6 +25,7 @@ from ..frame.scope import Scope
 from ..frame.shape import ON_DEVICE, Aggregate, Shape, flagged, n, statistic, text, total
 from ..frame.table import Table, Tables, row_of_object
 from ..frame.table_rows import Values
+from ..frame.text_column import TextColumn
 from ..host.allocations import BY_SIZE, NO_RECORD, Allocator
 from ..host.allocators import allocators, unnamed
 from .memory_map import segment_table

@@ -150,7 +150,8 @@ def _column(dtype: str, values: Any) -> Any:
 
 
 def _encoded(values: Any) -> tuple[str, Any]:
-    return (values.dtype.str, values.tolist()) if isinstance(values, np.ndarray) else ("", values)
+    dtype = values.dtype.str if isinstance(values, np.ndarray) else ""
+    return dtype, values if values is None or isinstance(values, list) else values.tolist()
 
 
 def _table_object(table: Table) -> dict[str, Any]:

@@ -23,33 +23,8 @@ from ...query.lookup import op_names
 from ...trace.step_spans import StepSpans, step_spans
 from .kinds import KERNEL_TYPES, kind_table
 from .scope import Scope
+from .text_column import TextColumn
 from .work_device import WorkDevice
-
-
-@dataclass(frozen=True, eq=False)
-class TextColumn:
-    """A column of text: for each row the index of its text; several texts may be equal."""
-
-    codes: AnyArray
-    texts: Sequence[str]
-
-    def __getitem__(self, rows: AnyArray | slice) -> TextColumn:
-        return TextColumn(self.codes[rows], self.texts)
-
-    def tolist(self) -> list[str]:
-        return list(map(self.texts.__getitem__, self.codes.tolist()))
-
-
-def groups_of_texts(column: TextColumn) -> tuple[Groups, list[str]]:
-    """Return the rows of equal text as groups, in the order in which texts are met, and these."""
-    # "b a b" as the codes 2 0 3 of the texts "a", "-", "b", "b": present are 0, 2, 3, first met in rows 1, 0,
-    # 2, so in the order 2, 0, 3. Their labels are b = 0, a = 1, b = 0 again, and the groups 0 1 0.
-    rows, numbers = dense(column.codes)
-    met = np.argsort(Groups(rows, len(numbers)).first())
-    labels, codes = Labels(), np.zeros(len(numbers), np.int64)
-    codes[met] = labels.codes([column.texts[number] for number in numbers[met].tolist()])
-    return Groups(codes[rows], len(labels)), list(labels)
-
 
 Of: TypeAlias = "str | Callable[[Frame], Any]"
 """What is asked of rows: a column by name, or a function of the frame."""

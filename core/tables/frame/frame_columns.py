@@ -20,9 +20,10 @@ from ...query.groups import concatenated, dense
 from ...query.lookup import category_mask, names_with_prefix, nearest_around, promoted_of
 from ...query.lost import untimed_work
 from ...trace.devices import Device, allocations_of, devices, flex_rank, lane_categories, rank_of
-from .frame import ColumnMakers, Frame, TextColumn
+from .frame import ColumnMakers, Frame
 from .kinds import kernel_kinds, kernel_types
 from .scope import Scope
+from .text_column import TextColumn
 from .work_device import WorkDevice
 
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]

@@ -23,6 +23,7 @@ from ...base.short_names import short_name
 from ...base.units import format_bytes, format_moment, format_ns
 from .schema import Column, Unit
 from .table_rows import TableRows
+from .text_column import TextColumn
 
 CHIEF_NUMBERS = 3
 """Columns of numbers that matter more than any text but the name."""
@@ -111,6 +112,8 @@ def column_array(table: TableRows, key: str) -> AnyArray:
     values = table.data[table.column(key).key]
     if isinstance(values, np.ndarray):
         return values
+    if isinstance(values, TextColumn):
+        return values.objects
     array = np.empty(len(values), object)
     array[:] = values
     return array

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...base.arrays import MAX, AnyArray, sum_of
-from .frame import FrameGroups, Of, TextColumn
+from .frame import FrameGroups, Of
 from .schema import Column, Property, SchemaFields, TableSchema, Unit, unit_by_end, words_of
 from .table import Table
 from .table_rows import Values
+from .text_column import TextColumn
 
 MIXED = "mixed"
 

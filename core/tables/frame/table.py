@@ -1,7 +1,7 @@
 """The one shape of every table, its verbs, and several tables as the answer of an analysis.
 
-All rows of a table are columns of equal length: texts are lists, numbers numpy arrays (counts, bytes and ns
-exact in int64). A verb returns another table and changes none.
+All rows of a table are columns of equal length: texts are lists, or a `TextColumn` where rows are many,
+numbers numpy arrays (counts, bytes and ns exact in int64). A verb returns another table and changes none.
 """
 
 from __future__ import annotations

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
+from ...base.arrays import I64, AnyArray, pieces
 from ...base.errors import UsageError
 from ...base.short_names import short_names
 from ...base.units import moment_digits, origin_text
 from ...query.groups import Labels
 from .schema import WHOLE, Column, TableSchema, Unit
+from .text_column import TextColumn
 
-Values: TypeAlias = "AnyArray | list[Any]"
+Values: TypeAlias = "AnyArray | list[Any] | TextColumn"
 ORIGIN = Column("origin_ns", "times count from", "ns", detail=True)
 """What stands beside moments where a form has columns alone: with it added they are trace time."""
+PIECE_ROWS = 1 << 12
+"""So many rows become Python values at once."""
 EXACT_FLOATS = 1 << 53
 """Whole numbers below this are exact as floats."""
 
@@ -66,9 +69,9 @@ class TableRows(TableSchema):
         forms = {}
         for column in self.columns:
             if column.is_name:
-                names = sorted(
-                    {text for text in (*self.texts(column.key), *self.left_out.get(column.key, ())) if text}
-                )
+                values = self.data[column.key]
+                own = values.distinct if isinstance(values, TextColumn) else self.texts(column.key)
+                names = sorted({text for text in (*own, *self.left_out.get(column.key, ())) if text})
                 forms[column.key] = dict(zip(names, short_names(names)))
         return forms
 
@@ -182,9 +185,10 @@ class TableRows(TableSchema):
             return np.array(
                 [len(value) if isinstance(value, Sized) else value or 0 for value in values], np.float64
             )
-        if values.dtype == object:  # large moments, and none
-            return _earlier(values, min((time for time in values.tolist() if time == time), default=0))
-        return np.abs(values) if column.change else values
+        numbers = np.asarray(values)
+        if numbers.dtype == object:  # large moments, and none
+            return _earlier(numbers, min((time for time in numbers.tolist() if time == time), default=0))
+        return np.abs(numbers) if column.change else numbers
 
     def value(self, row: int, key: str) -> Any:
         """Return one value as a plain Python value: none for NaN (JSON has no NaN), a whole number where a
@@ -195,10 +199,12 @@ class TableRows(TableSchema):
 
     def rows(self, order: I64 | None = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield rows as dictionaries by column key, in the given order."""
-        rows = range(len(self)) if order is None else order.tolist()
-        columns = [(column.key, column.unit, self.data[column.key]) for column in self.columns]
-        for row in list(rows)[:limit]:
-            yield {key: _plain(values[row], unit) for key, unit, values in columns}
+        numbers = np.arange(len(self))[:limit] if order is None else order[:limit]
+        keys = [column.key for column in self.columns]
+        for piece in pieces(len(numbers), PIECE_ROWS):
+            columns = [_plain_values(self.data[one.key], numbers[piece], one.unit) for one in self.columns]
+            for row in zip(*columns):
+                yield dict(zip(keys, row))
 
 
 def _earlier(times: AnyArray, by: int) -> AnyArray:
@@ -211,6 +217,8 @@ def _earlier(times: AnyArray, by: int) -> AnyArray:
 
 def _numbered(texts: Values) -> I64:
     """Return for each text (or pair) its number among those that differ, in order: of many few differ."""
+    if isinstance(texts, TextColumn):
+        return texts.sort_keys
     numbers = {text: number for number, text in enumerate(sorted(set(texts)))}
     return np.fromiter(map(numbers.__getitem__, texts), np.int64, len(texts))
 
@@ -225,6 +233,16 @@ def sorted_rows(values: AnyArray, descending: bool = False) -> I64:
         none = np.isnan(values[order])
         order = np.concatenate([order[~none], order[none]])
     return order
+
+
+def _plain_values(values: Values, rows: I64, unit: Unit) -> Iterable[Any]:
+    """Return a column's values at some rows as `TableRows.value` has them."""
+    if isinstance(values, TextColumn):
+        return values[rows]
+    if isinstance(values, list):
+        return [_plain(values[row], unit) for row in rows.tolist()]
+    listed: list[Any] = values[rows].tolist()
+    return listed if values.dtype.kind in "iub" else [_plain(value, unit) for value in listed]
 
 
 def _plain(value: Any, unit: Unit) -> Any:

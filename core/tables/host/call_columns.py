@@ -13,8 +13,9 @@ from ...base.kineto import HOST_EVENTS
 from ...query.groups import Groups, concatenated
 from ...query.lookup import category_mask, nearest_around, rows_at
 from ...trace.devices import rank_of
-from ..frame.frame import ColumnMakers, Frame, TextColumn
+from ..frame.frame import ColumnMakers, Frame
 from ..frame.scope import Scope
+from ..frame.text_column import TextColumn
 
 
 def members_around(calls: Frame, members: Frame, *, itself: bool = False) -> I64:

@@ -410,7 +410,7 @@ def _table(
     annotation = np.array([key.annotation for key in keys], np.bool_)
     positions, sources = rows.pop("position"), rows.pop("source")
     data: dict[str, Values] = {"name": [key.name for key in keys], **rows}
-    device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
+    device_memory = bool(np.any(rows["device_mem"]) or np.any(rows["self_device_mem"]))
     for average, total in AVERAGES.items():
         data[average] = means_of(np.asarray(data[total]), np.asarray(data["calls"]))
     data["annotation"], data["on_device"] = annotation, on_device
@@ -428,7 +428,7 @@ def _table(
         columns.append(Column("by_capture", "By capture", "number"))
         data["by_capture"] = np.array([one.by_capture for one in keys], np.bool_)
     says_memory = any(index.envelope.get("profile_memory") for index in scope.trace.indexes)
-    has_memory = says_memory or any(np.any(data[key]) for key in MEMORY_SUMS)
+    has_memory = says_memory or any(np.any(rows[key]) for key in MEMORY_SUMS)
     device = np.asarray(data["self_device_ns"])
     totals: dict[str, Value] = {
         "self_cpu_total_ns": sum_of(np.asarray(data["self_cpu_ns"])),

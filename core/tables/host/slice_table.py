@@ -19,7 +19,7 @@ from ...base.kineto import SliceKind
 from ...base.progress import CancelledCallback, never
 from ...base.short_names import short_name
 from ...index.store import Index
-from ...query.groups import Labels, concatenated
+from ...query.groups import Labels, concatenated, dense
 from ...query.hits import Hits
 from ...query.lanes import slice_kind_codes
 from ...query.lookup import rows_around, rows_of, starts_of, with_ancestors
@@ -32,6 +32,7 @@ from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table
 from ..frame.table_rows import Values
+from ..frame.text_column import TextColumn, joined_texts
 from ..steps.attribution import WorkBySteps, steps_of_slices
 from .tree import ROOT, UNKNOWN_LAUNCH, TreeRoots, name_in_tree, slices_by_lane
 
@@ -58,6 +59,8 @@ SLICE_COLUMNS = (
     Column("rank", "rank", "id", detail=True),
 )
 NAMES = tuple(column.key for column in SLICE_COLUMNS)
+TEXTS = frozenset(column.key for column in SLICE_COLUMNS if column.unit == "text")
+SliceColumn: TypeAlias = "AnyArray | TextColumn"
 SOURCE_BITS = 32
 """An id is the number of its source shifted by this, plus the ordinal of its event in the file."""
 NO_RANK = -1
@@ -130,11 +133,11 @@ class SliceCells:
         """Of each row of the index the place of its lane in Trace.lanes."""
         return self.index.rows["lane"].astype(np.int64) + self.scope.trace.lane_bases[self.source]
 
-    def texts(self, key: str) -> AnyArray:
+    def texts(self, key: str) -> TextColumn:
         """Return a column of texts; each distinct one is looked up once."""
-        known: list[str] = []
-        rows = _numbered(*self.codes(key), known)
-        return np.array(known, object)[rows]
+        codes, meaning = self.codes(key)
+        rows, numbers = dense(codes)
+        return TextColumn(rows, meaning(numbers))
 
     def codes(self, key: str) -> Codes:
         """Return a column of texts as numbers, and what the distinct numbers mean."""
@@ -163,15 +166,14 @@ class SliceCells:
                 return self.rows, lambda numbers: [of_lane(lanes[n]) for n in numbers.tolist()]
 
 
-def slice_chunks(scope: Scope, columns: Sequence[str] = NAMES) -> Iterator[Mapping[str, Values]]:
+def slice_chunks(scope: Scope, columns: Sequence[str] = NAMES) -> Iterator[Mapping[str, SliceColumn]]:
     """Yield these columns of the slices of a scope, chunk by chunk in order of source and lane."""
     steps = steps_of_slices(scope) if "step" in columns else None
-    texts = {column.key for column in SLICE_COLUMNS if column.unit == "text"}
     for chunk in scope.chunks():
         if not len(chunk):
             continue
         part = SliceCells(scope, chunk.source, chunk.positions, steps)
-        yield {key: part.texts(key) if key in texts else part.numbers(key) for key in columns}
+        yield {key: part.texts(key) if key in TEXTS else part.numbers(key) for key in columns}
 
 
 def slice_table(scope: Scope, columns: Sequence[str] = NAMES, limit: int | None = None) -> Table:
@@ -186,27 +188,23 @@ def slice_table(scope: Scope, columns: Sequence[str] = NAMES, limit: int | None 
     keys = tuple(dict.fromkeys(columns))
     hidden = tuple(key for key in ("start_ns", "id") if key not in keys)
     parts = list(slice_chunks(scope, (*keys, *hidden)))
-    data = {key: np.concatenate([part[key] for part in parts] or [_nothing(key)]) for key in (*keys, *hidden)}
-    order = np.lexsort((data["id"], data["start_ns"]))[slice(limit)]
-    rows = len(data["start_ns"])
-    data = {key: data[key][order] for key in keys}
+    data = {key: _joined(key, [part[key] for part in parts]) for key in (*keys, *hidden)}
+    starts, ids = (np.asarray(data[key]) for key in ("start_ns", "id"))
+    order = np.lexsort((ids, starts))[slice(limit)]
+    rows = len(starts)
+    chosen = {key: data[key][order] for key in keys}
     notes = (f"the first {len(order):,} of {rows:,} slices",) if len(order) < rows else ()
-    chosen = tuple(column for key in keys for column in SLICE_COLUMNS if column.key == key)
-    table = Table.from_arrays(TableSchema("slices", "Slices", chosen), scope.text, data, notes=notes)
+    own = tuple(column for key in keys for column in SLICE_COLUMNS if column.key == key)
+    table = Table.from_arrays(TableSchema("slices", "Slices", own), scope.text, chosen, notes=notes)
     return replace(table, begins_ns=scope.origin)
 
 
-def _numbered(codes: AnyArray, meaning: Callable[[I64], list[str]], known: list[str]) -> I64:
-    """Return for each number the place of its text in `known`, to which the distinct ones are added."""
-    numbers, which = np.unique(codes, return_inverse=True)
-    known.extend(meaning(numbers.astype(np.int64)))
-    rows: I64 = which.astype(np.int64) + (len(known) - len(numbers))
-    return rows
-
-
-def _nothing(key: str) -> AnyArray:
-    is_text = next(column.unit for column in SLICE_COLUMNS if column.key == key) == "text"
-    return np.empty(0, object if is_text else np.int64)
+def _joined(key: str, parts: Sequence[SliceColumn]) -> SliceColumn:
+    """Return a column of slices, whose chunks are given."""
+    texts = [part for part in parts if isinstance(part, TextColumn)]
+    if texts or key in TEXTS:
+        return joined_texts(texts)
+    return concatenated([np.asarray(part) for part in parts])
 
 
 HITS = TableSchema(
@@ -224,27 +222,20 @@ HITS = TableSchema(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class HitTable:
-    """A table of hits; `ranks` are, per column of text, the place of each row's text in the alphabet."""
-
-    table: Table
-    ranks: Mapping[str, I64]
-
-
-def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) -> HitTable:
+def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) -> Table:
     """Return the hits in order of (start, source, position); starts count from the trace's start, ns.
 
     Raises Cancelled.
     """
-    positions, sources, starts, durations, own, codes = [], [], [], [], [], []
-    texts: dict[str, list[str]] = {"name": [], "lane": [], "category": []}
+    positions, sources, starts, durations, own = [], [], [], [], []
+    texts: dict[str, list[TextColumn]] = {"name": [], "lane": [], "category": []}
     for source, index in enumerate(hits.indexes):
         if cancelled():
             raise Cancelled
         at = hits.positions[source].astype(np.int64)
         cells = SliceCells(Scope(trace), source, at)
-        codes.append({key: _numbered(*cells.codes(key), known) for key, known in texts.items()})
+        for key, columns in texts.items():
+            columns.append(cells.texts(key))
         positions.append(at)
         sources.append(np.full(len(at), source, np.uint32))
         starts.append(starts_of(index, at, hits.offsets[source]))
@@ -252,17 +243,12 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         own.append(index.self_time(at))
     start = concatenated(starts)
     order = np.argsort(start, kind="stable")  # hits of equal start keep the order of source and position
-    data: dict[str, AnyArray | list[str]] = {
+    data: dict[str, Values] = {
         "start_ns": start[order],
         "duration_ns": concatenated(durations)[order],
         "self_ns": concatenated(own)[order],
+        **{key: joined_texts(columns)[order] for key, columns in texts.items()},
     }
-    ranks = {}
-    for key, known in texts.items():
-        code = concatenated([columns[key] for columns in codes])[order]
-        words, number = np.unique(np.array(known, object), return_inverse=True)
-        ranks[key] = number.astype(np.int64)[code] if len(known) else code
-        data[key] = words[ranks[key]] if len(known) else np.empty(0, object)
     table = Table.from_arrays(
         HITS,
         f"{hits.filter.text}: {hits.summed}",
@@ -270,7 +256,7 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         positions=concatenated(positions)[order],
         sources=concatenated(sources)[order],
     )
-    return HitTable(table.counted_from(trace.opening_span[0]), ranks)
+    return table.counted_from(trace.opening_span[0])
 
 
 def slices_of_node(

@@ -13,12 +13,12 @@ from ...base.arrays import I64, AnyArray, distinct, sum_of
 from ...base.kineto import OPS, STEP
 from ...query.groups import Groups, Labels, dense
 from ...query.lookup import category_mask, names_with_prefix, nearest_around
-from ..frame.frame import TextColumn, groups_of_texts
 from ..frame.metrics import ratio
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
+from ..frame.text_column import TextColumn, groups_of_texts
 from ..host.op_events import ANNOTATION, PYTHON, host_kinds
 from ..host.slice_table import slice_ids
 from .path_change import TimeChange, new_length, scale_of
@@ -202,12 +202,12 @@ class CriticalPath:
         data: dict[str, Values] = {
             "start_ns": one.starts,
             "duration_ns": one.durations,
-            "kind": self._texts("kind").tolist(),
-            "name": self.names.tolist(),
-            "lane": titles.tolist(),
+            "kind": self._texts("kind"),
+            "name": self.names,
+            "lane": titles,
             "rank": ranks[one.sources],
             "slice_id": ids,
-            "via": TextColumn(one.via, VIA).tolist(),
+            "via": TextColumn(one.via, VIA),
             "inferred": one.inferred,
         }
         totals = {"elapsed_ns": self.elapsed_ns, "length_ns": sum_of(one.durations)}
@@ -239,7 +239,7 @@ class CriticalPath:
         }
         schema = replace(PATH, title=PATH.title.format(key))
         totals, scope = {"length_ns": sum_of(times)}, self.graph.scope.text
-        at, sources = self.segments.positions[longest], self.segments.sources[longest]
+        sources, at = self.segments.jumps(longest)
         table = Table.from_arrays(schema, scope, data, totals=totals, positions=at, sources=sources)
         return table.sort("duration_ns")
 

@@ -77,20 +77,27 @@ class Segments:
     def __init__(self, parts: PathParts, moments: Moments) -> None:
         self._parts, self._moments = parts, moments
         self._at, self._begins = ragged(parts.first, parts.last)
-        self._counts = parts.last - parts.first
-        self._of = np.repeat(np.arange(len(self._counts)), self._counts)
 
     def __len__(self) -> int:
         return len(self._at)
 
     @cached_property
+    def _of(self) -> I64:
+        """The part of each."""
+        return np.repeat(np.arange(len(self._begins)), self._parts.last - self._parts.first)
+
+    @cached_property
     def starts(self) -> I64:
-        return np.maximum(self._moments.times[self._at], self._parts.starts[self._of])
+        starts = self._moments.times[self._at]
+        starts[self._begins] = np.maximum(starts[self._begins], self._parts.starts)
+        return starts
 
     @cached_property
     def ends(self) -> I64:
-        ends = np.append(self.starts[1:], 0)[: len(self)]
-        ends[self._begins + self._counts - 1] = self._parts.ends
+        ends = np.empty(len(self), np.int64)
+        ends[:-1] = self.starts[1:]
+        ends[self._begins[1:] - 1] = self._parts.ends[:-1]
+        ends[-1:] = self._parts.ends[-1:]
         return ends
 
     @cached_property
@@ -126,6 +133,11 @@ class Segments:
     @cached_property
     def sources(self) -> I64:
         return self._parts.sources[self._of]
+
+    def jumps(self, rows: I64) -> tuple[I64, I64]:
+        """Return (source, position) of the slices that some of the segments are part of."""
+        of = np.searchsorted(self._begins, rows, "right") - 1
+        return self._parts.sources[of], self._moments.positions[self._moments.slices[self._at[rows]]]
 
     @cached_property
     def lanes(self) -> I64:

@@ -212,14 +212,16 @@ def _notes(
         what = f"{rest.outside_slices:,} {word} {'slice' if rest.outside_slices == 1 else 'slices'}"
         why = "belong to no step: launched outside" if by_launch else "are outside the steps, or in part"
         notes.append(f"{what} ({format_ns(rest.outside_ns)}) {why}")
-    if np.any(data["device_slices"]):
+    if np.any(np.asarray(data["device_slices"])):
         notes.append((LAUNCH_NOTE if by_launch else WINDOW_NOTE).format(word=word))
     if rest.shared_ns and by_launch:
         words = f"overlaps by {format_ns(rest.shared_ns)}: busy times add up to more"
         notes.append(f"{word} work of steps {words}")
     elif rest.shared_ns:
         notes.append(f"steps overlap: {format_ns(rest.shared_ns)} of {word} time counts in several of them")
-    if by_launch and np.any(np.isnan(data["launch_offset_ns"]) & (np.asarray(data["by_launch"]) > 0)):
+    if by_launch and np.any(
+        np.isnan(np.asarray(data["launch_offset_ns"])) & (np.asarray(data["by_launch"]) > 0)
+    ):
         lost = "is on another clock than its launches: idle and launch to work are not known"
         notes.append(f"{word} work {lost}")
     return tuple(notes)
