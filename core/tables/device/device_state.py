@@ -14,7 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import EMPTY, I64, U8, U32, AnyArray, Intervals, distinct, merge, run_starts, sum_of
+from ...base.arrays import (
+    EMPTY,
+    I64,
+    U8,
+    U32,
+    AnyArray,
+    Intervals,
+    concatenated_ranges,
+    distinct,
+    merge,
+    run_starts,
+    sum_of,
+)
 from ...base.errors import UnreadableError
 from ...base.kineto import ANNOTATIONS
 from ...index.flex import is_flex
@@ -360,10 +372,8 @@ def flattened(layers: Sequence[Intervals], window: tuple[int, int]) -> tuple[I64
         edges = np.array([low, high], np.int64)
     states = np.full(len(edges) - 1, len(layers), np.uint8)
     for number, layer in reversed(list(enumerate(clipped))):
-        changes = np.zeros(len(edges), np.int8)
-        changes[np.searchsorted(edges, layer.starts)] += 1
-        changes[np.searchsorted(edges, layer.ends)] -= 1
-        states[np.cumsum(changes[:-1], dtype=np.int8) > 0] = number
+        first, last = (np.searchsorted(edges, times) for times in (layer.starts, layer.ends))
+        states[concatenated_ranges(first, last - first)] = number
     begins = run_starts(states)
     return np.append(edges[begins], edges[-1]).astype(np.int64), states[begins]
 
