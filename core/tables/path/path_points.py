@@ -78,7 +78,7 @@ class HostThread:
         rows = ~np.isin(self.kinds, (ANNOTATION, PYTHON))
         return merge(self.starts[rows], self.ends[rows])
 
-    @cached_property
+    @property
     def innermost(self) -> tuple[I64, I64]:
         """(times, the row of the innermost slice from each on, -1 for none).
 

@@ -19,7 +19,7 @@ from ...base.kineto import STEP
 from ...query.cells import ragged
 from ...query.lookup import lanes_of, names_with_prefix
 from ..frame.frame_columns import NEVER
-from ..host.op_events import ANNOTATION
+from ..host.op_events import ANNOTATION, I32
 from .path_graph import PathGraph
 from .path_points import COLLECTIVE, LAUNCH, SYNC, THREAD, HostThread
 
@@ -61,7 +61,7 @@ class Moments:
     """
 
     times: I64
-    slices: I64
+    slices: I32
     kinds: U8
     positions: I64
 
@@ -94,18 +94,15 @@ class Segments:
 
     @cached_property
     def ends(self) -> I64:
-        ends = np.empty(len(self), np.int64)
-        ends[:-1] = self.starts[1:]
-        ends[self._begins[1:] - 1] = self._parts.ends[:-1]
-        ends[-1:] = self._parts.ends[-1:]
-        return ends
+        """Each ends where the next one starts."""
+        return np.append(self.starts[1:], self._parts.ends[-1:])
 
     @cached_property
     def durations(self) -> I64:
-        return self.ends - self.starts
+        return np.diff(self.starts, append=self._parts.ends[-1:])
 
     @cached_property
-    def _slices(self) -> I64:
+    def _slices(self) -> I32:
         return self._moments.slices[self._at]
 
     @cached_property
@@ -308,7 +305,7 @@ def _segments(graph: PathGraph, walk: _Walk) -> Segments:
         lanes[own] = lanes_of(graph.scope.trace.indexes[source], positions[own]) + bases[source]
     number, of_work = np.arange(len(rows)), np.where(calls >= 0, -1, rows)
     parts = [(starts, ends, via, inferred, sources, lanes, of_work, number, number + 1)]
-    moments = [(np.full(len(rows), NEVER), number)]
+    moments = [(np.full(len(rows), NEVER), number.astype(np.int32))]
     slices = [(kinds.astype(np.uint8), positions)]
     spans = np.array(walk.spans, np.int64).reshape(-1, 5)
     for at in distinct(spans[:, 0]).tolist():
@@ -319,7 +316,7 @@ def _segments(graph: PathGraph, walk: _Walk) -> Segments:
         first, last = np.searchsorted(times, starts, "right") - 1 + base, np.searchsorted(times, ends) + base
         source, lane, no_row = (np.full(len(starts), one) for one in (thread.source, thread.lane, -1))
         parts.append((starts, ends, via, inferred, source, lane, no_row, first, last))
-        moments.append((times, np.where(inner < 0, -1, inner + before)))
+        moments.append((times, np.where(inner < 0, -1, inner + before).astype(np.int32)))
         slices.append((_kinds_of(thread), thread.positions))
     slices.append((np.array([IDLE], np.uint8), np.array([-1])))
     columns = [np.concatenate(column) for column in zip(*parts)]
