@@ -155,7 +155,6 @@ class TracelaneApp(Stage):
         for begin in (
             self.reloading.begin_watch,
             self.findings.look_for_findings,
-            self.clocks.look_at_device_clocks,
             self.counters.compute_wanted_lanes,
             self.drawing.look_at_busy_shares,
             self.drawing.look_for_absent,

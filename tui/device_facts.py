@@ -36,7 +36,7 @@ from .draw.verdict import StateShares, VerdictFacts
 
 NAME = "device-facts"
 OWN_CODE = ("device_facts", "device_shares")
-FORM = 3
+FORM = 4
 """Raised whenever the file is written in another way, or says something else."""
 MAX_BYTES = 8 << 20
 """A longer file is not written: 250,000 pieces of device work. To read one takes 10 ms."""
@@ -49,6 +49,7 @@ class DeviceFacts(NamedTuple):
     notes: RankNotes
     spent: StateShares | None
     states: DrawnStates
+    troubles: Sequence[str] = ()  # of their clocks, as they are said
 
 
 class KnownFacts(NamedTuple):
@@ -143,6 +144,7 @@ def _written(trace: Trace, facts: DeviceFacts) -> bytes:
         "spent": None if spent is None else list(spent._replace(shares=dict(spent.shares))),
         "states": states,
         "gaps": gaps,
+        "troubles": list(facts.troubles),
     }
     parts = [np.asarray(each, np.int64).tobytes() for each in longs]
     parts += [np.asarray(each, np.uint8).tobytes() for each in shorts]
@@ -199,6 +201,7 @@ def _read(trace: Trace, clocks: Clocks, data: bytes) -> DeviceFacts:
         RankNotes(slowest, dict(texts), tuple(latest), activity),
         None if head["spent"] is None else StateShares(*head["spent"]),
         DrawnStates.of(clocks, known, gaps, awaited),
+        list(map(str, head["troubles"])),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracelane.core.base.arrays import sum_of
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_ns
+from tracelane.core.base.units import count_of, format_ns
 from tracelane.core.query.views import rank_titles
 from tracelane.core.tables.compare.run_pair import SIDES
 from tracelane.core.tables.frame.scope import Scope
@@ -32,6 +32,9 @@ LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
 """Lanes whose gaps are drawn, and of how many of each it is looked up what the host did."""
 MAX_OF_SPAN = 0.98
 """Of a device that works in less of the time it is said what its share is a share of."""
+MAX_TROUBLES = 2
+"""Of more devices it is only said how many more have a clock that cannot be right."""
+HINT = "the command “Estimate the device's clock” moves it"
 ESTIMATE_CELLS = 4096
 """In so many parts of the time the work of a device's lanes is added up instead."""
 
@@ -56,15 +59,33 @@ def device_facts(scope: Scope) -> DeviceFacts:
     """
     if (stored := stored_facts(scope.trace, scope.clocks)) is not None:
         return stored
+    facts = counted_facts(scope)
+    keep_facts(scope.trace, scope.clocks, facts)
+    return facts
+
+
+def counted_facts(scope: Scope) -> DeviceFacts:
+    """Return the same, counted now. Raises Cancelled."""
     states = states_over_all(scope)
     shares = device_shares(scope, states)
     gaps = gaps_of_lanes(scope, states or ())
     skew = skew_of_ranks(scope)
     drawn = DrawnStates.of(scope.clocks, states or (), gaps, awaited_ranks(scope.trace, skew))
     notes = rank_notes(scope, states or (), skew)
-    facts = DeviceFacts(shares, notes, state_shares(scope, states, shares), drawn)
-    keep_facts(scope.trace, scope.clocks, facts)
-    return facts
+    spent, troubles = state_shares(scope, states, shares), clock_troubles(scope)
+    return DeviceFacts(shares, notes, spent, drawn, troubles)
+
+
+def clock_troubles(scope: Scope) -> list[str]:
+    """Say of which devices the clock cannot be right."""
+    from tracelane.core.trace.device_clocks import troubled
+
+    clocks = troubled(scope.trace, scope.clocks)
+    said = [one.trouble for one in clocks[:MAX_TROUBLES]]
+    if more := len(clocks) - len(said):
+        said.append(f"the same of {count_of(more, 'more device')}, as `tracelane doctor` lists")
+    movable = any(one.proposed_ns is not None and one.needs_shift and one.alone for one in clocks)
+    return [*said, HINT] if movable else said
 
 
 def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> list[DeviceShare]:

@@ -1,10 +1,9 @@
-"""Questions about large traces, answered by a process of its own: the same answer, kept; or given up."""
+"""Findings of large traces by a process of its own: the same answer, kept; or given up."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,10 @@ from tracelane.core.tables import worker
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame import cached
 from tracelane.core.tables.frame.scope import Scope
-from tracelane.core.tables.worker import QUESTIONS, clock_troubles, findings_by_worker
+from tracelane.core.tables.worker import findings_by_worker
 from tracelane.core.trace import Trace, open_trace
 
 pytestmark = pytest.mark.slow
-
-ASKING = {"findings": findings_by_worker, "device-clocks": clock_troubles}
 
 
 @pytest.fixture
@@ -49,25 +46,22 @@ def _refuse(*_: object, **__: object) -> Any:
     raise AssertionError("asked here")
 
 
-@pytest.mark.parametrize(("question", "ask"), ASKING.items())
-def test_a_process_answers_the_same(
-    question: str, ask: Callable[[Scope], Any], trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_answers_the_same(trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer is that of this process, which finds nothing itself; the next time it is read."""
-    here = ask(Scope(trace))
-    assert here.findings if question == "findings" else here.sentences
+    here = findings_by_worker(Scope(trace))
+    assert here.findings
     for path in _stored_files(tmp_path):
         path.unlink()
     monkeypatch.setattr(cached, "MIN_SLICES", 1)
-    monkeypatch.setattr(worker, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
+    monkeypatch.setattr(worker, "saved_findings", _refuse)
     for damage in ("{", '{"schema": 0}', "[]"):
-        assert ask(Scope(trace)) == here
+        assert findings_by_worker(Scope(trace)) == here
         (path,) = _stored_files(tmp_path)
-        assert path.name.startswith(f"{question}-")
+        assert path.name.startswith("findings-")
         path.write_text(damage, encoding="utf-8")
-    assert ask(Scope(trace)) == here
+    assert findings_by_worker(Scope(trace)) == here
     monkeypatch.setattr(worker, "answers_of", _refuse)
-    assert ask(Scope(trace)) == here
+    assert findings_by_worker(Scope(trace)) == here
 
 
 def test_a_process_is_asked_about_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +71,7 @@ def test_a_process_is_asked_about_a_file(tmp_path: Path, monkeypatch: pytest.Mon
     trace = open_trace(path, index_dir=tmp_path / "index")
     expected = findings(Scope(trace))
     monkeypatch.setattr(cached, "MIN_SLICES", 1)
-    monkeypatch.setattr(worker, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
+    monkeypatch.setattr(worker, "saved_findings", _refuse)
     assert trace.members[0].source is not None and findings_by_worker(Scope(trace)) == expected
 
 

@@ -22,6 +22,7 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.cli.trace_options import TraceOptions
 from tracelane.tui.cli.view_request import ViewOptions, offered_log, session_of_options
+from tracelane.tui.device_facts import stored_facts
 from tracelane.tui.draw.colour import ArgumentColours
 from tracelane.tui.view_line import view_line
 
@@ -263,9 +264,15 @@ def trace_devices(tmp_path: Path) -> Trace:
 
 
 async def test_a_wrong_clock_is_told_and_mended(trace_devices: Trace) -> None:
-    """The trouble is said at the start; the command moves the device, again takes it back; u does too."""
+    """The trouble is said at the start, also where it was found before; the command moves the device, again
+    takes it back; u does too.
+    """
+    trouble = "AIU 0: 4 of 4 kernels and copies begin before their launch began"
+    async with open_viewer(trace_devices, (120, 40)) as (app, _):
+        assert trouble in message(app) and message(app).count(trouble) == 1
+    assert stored_facts(trace_devices, trace_devices.clocks) is not None
     async with open_viewer(trace_devices, (120, 40)) as (app, pilot):
-        assert "AIU 0: 4 of 4 kernels and copies begin before their launch began" in message(app)
+        assert trouble in message(app) and message(app).count(trouble) == 1
         await type_command(pilot, "device-clock")
         assert dict(app.session.clocks.offsets) == {KEY: 1_997_000}
         assert "AIU 0 moved by +1.997 ms" in message(app) and "(median)" in message(app)

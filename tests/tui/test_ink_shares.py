@@ -12,10 +12,11 @@ from rich.color import Color
 from rich.segment import Segment
 
 from tests.corpus import file, for_files, needs
-from tests.tui.test_one_picture import counted_anew
 from tracelane.core.base.colours import RGB, contrast
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import LaneRole, Trace, open_trace
 from tracelane.tui.actions.view import first_session
+from tracelane.tui.device_shares import counted_facts
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line_context import LineContext, title_cells
@@ -71,7 +72,7 @@ def device_share(trace: Trace, size: tuple[int, int], dark: bool) -> float | Non
     """Return the share of device lanes in the ink of all lanes of slices on the first screen; None where no
     device is busy.
     """
-    facts = counted_anew(trace)
+    facts = counted_facts(Scope(trace, clocks=trace.clocks))
     if max((one.share or 0.0 for one in facts.shares), default=0.0) < BUSY:
         return None
     fit = fit_to_screen(trace, first_session(trace, size[0]), *size, has_marks=False)

@@ -23,15 +23,7 @@ from tracelane.tui import device_facts
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.main import main
 from tracelane.tui.device_facts import DeviceFacts, stored_facts, stored_knowledge
-from tracelane.tui.device_shares import (
-    awaited_ranks,
-    device_shares,
-    gaps_of_lanes,
-    rank_notes,
-    skew_of_ranks,
-    state_shares,
-    states_over_all,
-)
+from tracelane.tui.device_shares import counted_facts
 from tracelane.tui.device_shares import device_facts as counted
 from tracelane.tui.draw.colour import SURFACES
 from tracelane.tui.draw.glyphs import UNICODE
@@ -40,7 +32,6 @@ from tracelane.tui.draw.line import Line
 from tracelane.tui.draw.lines import line_segments
 from tracelane.tui.draw.palette import Depth
 from tracelane.tui.draw.rows import RowReader
-from tracelane.tui.draw.states import DrawnStates
 from tracelane.tui.fitting import fit_to_screen
 from tracelane.tui.session import Session
 from tracelane.tui.terminal.first_picture import Screen, first_picture
@@ -59,18 +50,6 @@ FILES = [
 ]
 
 Cell = tuple[str, str, bool]
-
-
-def counted_anew(trace: Trace) -> DeviceFacts:
-    """Return what the viewer counts where nothing is stored."""
-    scope = Scope(trace, clocks=trace.clocks)
-    states = states_over_all(scope)
-    shares = device_shares(scope, states)
-    gaps = gaps_of_lanes(scope, states or ())
-    skew = skew_of_ranks(scope)
-    drawn = DrawnStates.of(scope.clocks, states or (), gaps, awaited_ranks(scope.trace, skew))
-    notes = rank_notes(scope, states or (), skew)
-    return DeviceFacts(shares, notes, state_shares(scope, states, shares), drawn)
 
 
 def cells(segments: list[Segment]) -> list[Cell]:
@@ -114,7 +93,7 @@ def test_what_is_known_is_what_will_be_known(path: Path, tmp_path: Path, corpus_
         trace = open_trace(path, index_dir=corpus_cache)
     except UnreadableError:
         return
-    facts = counted_anew(trace)
+    facts = counted_facts(Scope(trace, clocks=trace.clocks))
     session = fit_to_screen(trace, first_session(trace, SIZE[0]), *SIZE, False).session
     before, after = drawn(trace, session, None), drawn(trace, session, facts)
     for was, now in zip(before, after, strict=True):
@@ -126,6 +105,7 @@ def test_what_is_known_is_what_will_be_known(path: Path, tmp_path: Path, corpus_
     assert stored is not None
     assert drawn(trace, session, stored) == after
     assert (stored.notes, stored.spent, stored.shares) == (facts.notes, facts.spent, facts.shares)
+    assert stored.troubles == facts.troubles
     known = stored_knowledge(trace, session.clocks)
     assert known.verdict is not None and known.verdict.is_counted and known.verdict.is_judged
     trace.close()
@@ -139,7 +119,7 @@ def test_a_timeline_has_the_states_of_the_screen(path: Path, corpus_cache: Path)
         trace = open_trace(path, index_dir=corpus_cache)
     except UnreadableError:
         return
-    facts = counted_anew(trace)
+    facts = counted_facts(Scope(trace, clocks=trace.clocks))
     begin, end = trace.opening_span
     edges = PictureFrame.of(begin, max(end, begin + 1), SIZE[0]).edges
     window = Scope(trace, clocks=trace.clocks, range=(begin, max(end, begin + 1)))

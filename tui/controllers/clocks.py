@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracelane.core.base.progress import CancelledCallback
-from tracelane.core.base.units import count_of
 from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.overlay import LogOptions, Overlay
-from tracelane.core.tables.frame.scope import Scope
-from tracelane.core.tables.worker import clock_troubles
 
 from ..actions import clocks
 from ..actions.view import without_minor_lanes
 from ..session import Session
 from ..stage import Controller, does
 from ..widgets.prompt import Prompt
-
-MAX_TROUBLES = 2
-"""Of more devices it is only said how many more have a clock that cannot be right."""
-HINT = "the command “Estimate the device's clock” moves it"
 
 
 def _log_and_lag(text: str) -> tuple[Path, LogOptions]:
@@ -99,20 +91,3 @@ class ClockController(Controller):
     def _move_devices(self, session: Session) -> None:
         self.store.go(session)
         self.app.say(clocks.device_clocks_text(self.store.trace, self.store.session))
-
-    def look_at_device_clocks(self) -> None:
-        """Say, after the first picture, where the clock of a device cannot be right."""
-        trace, own, own_clocks = self.store.trace, self.store.own_trace, self.store.own_clocks
-
-        def troubles(cancelled: CancelledCallback) -> list[str]:
-            texts, movable = clock_troubles(Scope(own, clocks=own_clocks, cancelled=cancelled))
-            said = [*texts[:MAX_TROUBLES]]
-            if more := len(texts) - len(said):
-                said.append(f"the same of {count_of(more, 'more device')}, as `tracelane doctor` lists")
-            return [*said, HINT] if texts and movable else said
-
-        def have(texts: list[str]) -> None:
-            if texts and self.app.composed and self.store.trace is trace:
-                self.app.say("; ".join(texts), stays=True)
-
-        self.app.jobs.ask("device clocks", troubles, have, exclusive=False)

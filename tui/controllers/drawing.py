@@ -218,6 +218,8 @@ class DrawingController(Controller):
         self.fill_header()
         self.app.main.query_one(LaneCanvas).know_ranks(facts.notes)
         self.store.dispatch(replace(self.store.now, latest_ranks=facts.notes.latest))
+        if facts.troubles:
+            self.app.say("; ".join(facts.troubles), stays=True)
         self.overviews.count(facts.states)
 
     @property
