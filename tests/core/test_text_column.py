@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.export.formats import as_csv, as_json, as_markdown
+from tracelane.core.export.formats import as_csv, as_json, as_markdown, pieces_of_csv, pieces_of_tables
 from tracelane.core.tables.frame.schema import Column, TableSchema
 from tracelane.core.tables.frame.table import Table, Tables, concat
 from tracelane.core.tables.frame.text_column import TextColumn, groups_of_texts, joined_texts
@@ -86,6 +86,12 @@ def test_tables_are_written_alike(tables: tuple[Table, Table]) -> None:
     for limit in (None, 0, 2):
         of_numbers, of_lists = (list(table.rows(order, limit)) for table in tables)
         assert of_numbers == of_lists and len(of_lists) == (4 if limit is None else limit)
+
+
+def test_tables_are_written_row_by_row(tables: tuple[Table, Table]) -> None:
+    """No piece of JSON or CSV holds more than a row, however many there are."""
+    pieces = [*pieces_of_tables(Tables.of(tables[0]), "calls"), *pieces_of_csv(tables[0])]
+    assert len(pieces) > 2 * len(tables[0]) and max(map(len, pieces)) < 500
 
 
 def test_verbs_answer_alike(tables: tuple[Table, Table]) -> None:

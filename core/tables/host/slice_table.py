@@ -201,9 +201,8 @@ def slice_table(scope: Scope, columns: Sequence[str] = NAMES, limit: int | None 
 
 def _joined(key: str, parts: Sequence[SliceColumn]) -> SliceColumn:
     """Return a column of slices, whose chunks are given."""
-    texts = [part for part in parts if isinstance(part, TextColumn)]
-    if texts or key in TEXTS:
-        return joined_texts(texts)
+    if key in TEXTS:
+        return joined_texts([part for part in parts if isinstance(part, TextColumn)])
     return concatenated([np.asarray(part) for part in parts])
 
 
