@@ -148,6 +148,15 @@ def test_viewer_is_not_loaded(demo: Path, cache: str, command: str) -> None:
 
 
 @pytest.mark.slow
+def test_kept_findings_load_no_rules(demo: Path, tmp_path: Path) -> None:
+    """Findings that are asked for again are read, by a process that has no rules to find them."""
+    command = ("findings", str(demo), "--json", "--index-dir", str(tmp_path))
+    first = tracelane(*command)
+    again = tracelane(*command, code='sys.modules["tracelane.core.tables.findings.judge"] = None')
+    assert first.returncode == 0 and again.stdout == first.stdout, again.stderr
+
+
+@pytest.mark.slow
 def test_decoders_agree(demo: Path, tmp_path: Path) -> None:
     """Both decoders print the same object, but for their names; another name is refused."""
     outputs = [

@@ -134,17 +134,16 @@ class JudgedAnswers(Answers):
 
 def saved_findings(scope: Scope) -> Findings:
     """Return the findings of a scope; those of a whole trace are computed once and stored."""
-    from .judge import findings  # all the rules, which reading findings does not need
-
     if isinstance(scope.trace.answers, JudgedAnswers):
         return scope.trace.answers.findings(scope.cancelled)
-    if not is_whole(scope):
-        return findings(scope)
-    stored = stored_findings(scope)
-    if stored is None:
-        stored = findings(scope)
-        write_cached(cache_file(scope, NAME), findings_object(stored, 0))
-    return stored
+    if (stored := stored_findings(scope)) is not None:
+        return stored
+    from .judge import findings  # all the rules, which reading findings does not need
+
+    answer = findings(scope)
+    if is_whole(scope):
+        write_cached(cache_file(scope, NAME), findings_object(answer, 0))
+    return answer
 
 
 def stored_findings(scope: Scope) -> Findings | None:
