@@ -18,12 +18,12 @@ class LatePattern:
 
     def __init__(self, expression: str | bytes, flags: int) -> None:
         self.pattern = expression
-        self._flags = flags
+        self.flags = flags
 
     def __getattr__(self, name: str) -> Any:
         """Return what the compiled expression has of this name, and keep it: the next time nobody asks."""
         if name.startswith("__"):
             raise AttributeError(name)
-        answer = getattr(re.compile(self.pattern, self._flags), name)
+        answer = getattr(re.compile(self.pattern, self.flags), name)
         setattr(self, name, answer)
         return answer

@@ -24,6 +24,7 @@ from ...base.cached_per_object import cached_per_object
 from ...base.errors import UsageError
 from ...base.held import held_by_name
 from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING, SYNC_CATEGORIES
+from ...base.late_pattern import late_pattern
 from ...base.needed_words import text_matches
 from ...base.pattern import Pattern
 from ...base.private import KERNEL_KINDS, config_path, read_settings, settings_table
@@ -45,13 +46,13 @@ class KernelKind:
 
     def fits(self, name: str, small: str) -> bool:
         """Tell whether a name is of this kind; `small` is the same in small letters."""
-        if isinstance(self.pattern, re.Pattern):
-            return text_matches(self.pattern, name, small)
-        return bool(self.pattern.search(name))
+        if isinstance(self.pattern, Pattern):  # of a user
+            return bool(self.pattern.search(name))
+        return text_matches(self.pattern, name, small)
 
 
 def _kind(name: str, type: KernelType, *patterns: str) -> KernelKind:
-    return KernelKind(name, type, re.compile("|".join(patterns), re.IGNORECASE))
+    return KernelKind(name, type, late_pattern("|".join(patterns), re.IGNORECASE))
 
 
 # Mangled names put a length before each part (`_ZN5aiter9pa_bf16`), so that a part begins where no letter
