@@ -60,25 +60,25 @@ class Selection(NamedTuple):
 
 def selected_scope(trace: Trace, span: tuple[int, int] | None, chosen: Selection, label: str = "") -> Scope:
     """Return the scope of a selection whose range is known; `label` is what people call that range."""
-    from ..query.filter import parse
-    from ..trace.device_clocks import with_device_clocks
-    from ..trace.hit_search import matches
     from .frame.scope import Scope
-    from .steps.attribution import scope_of_step
 
-    clocks = with_device_clocks(trace, trace.clocks, chosen.device_offsets)
-    scope = Scope(
-        trace,
-        span,
-        matching_lanes(trace, chosen.lanes),
-        None if chosen.where is None else matches(trace, parse(chosen.where), clocks).where,
-        clocks,
-        label=label,
-        steps=chosen.step_name or "",
-        attribute=chosen.attribute,
-    )
+    clocks, where = trace.clocks, None
+    if chosen.device_offsets:
+        from ..trace.device_clocks import with_device_clocks
+
+        clocks = with_device_clocks(trace, clocks, chosen.device_offsets)
+    lanes = matching_lanes(trace, chosen.lanes)
+    if chosen.where is not None:
+        from ..query.filter import parse
+        from ..trace.hit_search import matches
+
+        where = matches(trace, parse(chosen.where), clocks).where
+    steps_called, attribute = chosen.step_name or "", chosen.attribute
+    scope = Scope(trace, span, lanes, where, clocks, label=label, steps=steps_called, attribute=attribute)
     if chosen.step is None:
         return scope
+    from .steps.attribution import scope_of_step
+
     steps = steps_there(trace, "step", chosen.step_name)
     return scope_of_step(scope, steps, step_place(steps, str(chosen.step)))
 

@@ -193,12 +193,13 @@ class TraceOptions(Options):
     def window(self, trace: Trace) -> tuple[int, int] | None:
         """Return [start, end) in trace time of --from and --to, None when neither is given."""
         from tracelane.core.tables.selection import steps_there
-        from tracelane.tui.times import time_frame
 
         if self.step_name is not None:
             steps_there(trace, "--step-name", self.step_name)
         if self.begin is None and self.end is None:
             return None
+        from tracelane.tui.times import time_frame
+
         frame = time_frame(trace, trace.clocks, self.tz or "", steps=self.step_name or "")
         return typed_window(self.begin, self.end, frame, trace.span)
 
