@@ -8,8 +8,13 @@ text into an integer (the plugin of mypy in bundle/ and tests/test_numbers.py ho
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+from .late_pattern import late_pattern
+
+NUMBER = late_pattern(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+"""A number as arguments of events have it in text, and as filters name it."""
 MAX_DIGITS = 4000
 """What has more digits counts as more than anything: what is printed or compared must stay printable."""
 MAX_NUMBER: int = 10**MAX_DIGITS

@@ -4,22 +4,49 @@ argument of many slices, from its column or from the blocks that they lie in.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, distinct
 from ..base.errors import TracelaneError, UnreadableError
+from ..base.numbers import NUMBER
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.units import format_bytes
 from ..index.store import Index
 from ..read.promoted import PROMOTED, Kind, Promoted
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 MAX_BLOCK = 256 << 20
 """A block of more bytes than this (it holds one huge event) is not read for display."""
 MISSING = "no block of the source holds the event"
+
+
+MAX_NUMBER_TEXT = 400
+"""A longer text is no number."""
+
+
+def number_of(value: Any) -> int | float | Fraction | None:
+    """Return a JSON value as a number; None for what is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, str) and len(value) < MAX_NUMBER_TEXT and NUMBER.fullmatch(value.strip()):
+        from fractions import Fraction  # few arguments are numbers in text
+
+        return Fraction(value.strip())
+    return None
+
+
+def json_value_text(value: Any) -> str:
+    """Return a JSON value as text: strings as they are, others as compact JSON."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 class Arguments(NamedTuple):

@@ -21,6 +21,7 @@ from math import inf
 from typing import Any, TypeAlias
 
 from ..base.errors import UsageError
+from ..base.numbers import NUMBER
 from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback, never
 
@@ -29,7 +30,6 @@ MAX_EXPONENT = 400
 """The largest exponent of ten in a number: no argument or duration is larger, and as an integer it would be
 huge.
 """
-NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _TIME = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([a-zµμ]*)", re.ASCII | re.IGNORECASE)
 _COMPARE = re.compile(r">=|<=|>|<|=")
 OPERATORS: Mapping[str, Callable[[Any, Any], Any]]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import isfinite
 from time import monotonic
 from typing import Any, NamedTuple
@@ -14,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, distinct
+from ..base.numbers import NUMBER
 from ..base.progress import CancelledCallback, never
 from ..index.blocks import read_blocks, reads_anywhere
 from ..index.store import Index
-from .args import MAX_BLOCK, arguments_in, elements_of
-from .filter import NUMBER, Argument, quoted
+from .args import MAX_BLOCK, arguments_in, elements_of, json_value_text, number_of
+from .filter import Argument, quoted
 
 EXACT = 1 << 53
 """Integers below this are equal only where their digits are; beyond, decoders round."""
@@ -98,22 +97,6 @@ def holding(term: Argument, values: Sequence[Any], cancelled: CancelledCallback 
         for at, answer in zip(others, texts):
             fits[at] = answer
     return fits
-
-
-def number_of(value: Any) -> int | float | Fraction | None:
-    """Return a JSON value as a number; None for what is none."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return value
-    if isinstance(value, str) and len(value) < 400 and NUMBER.fullmatch(value.strip()):
-        return Fraction(value.strip())
-    return None
-
-
-def json_value_text(value: Any) -> str:
-    """Return a JSON value as text: strings as they are, others as compact JSON."""
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def term_for(key: str, value: Any) -> str | None:

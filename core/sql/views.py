@@ -18,11 +18,11 @@ from ..base.progress import CancelledCallback, never
 from ..index.blocks import read_blocks
 from ..index.format import NONE, RowKind
 from ..index.store import Index
-from ..query.args import MAX_BLOCK, arguments_in, elements_of
+from ..query.args import MAX_BLOCK, arguments_in, elements_of, json_value_text
 from ..query.groups import concatenated
 from ..query.launches import VIA
 from ..query.lookup import rows_around
-from ..query.scan import json_value_text, key_needle
+from ..query.scan import key_needle
 from ..query.views import plain
 from ..read.promoted import PROMOTED, Kind
 from ..tables.device.device_state import device_states

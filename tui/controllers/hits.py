@@ -7,10 +7,10 @@ from functools import partial
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.units import format_moment
 from tracelane.core.export.formats import text_in_unit
-from tracelane.core.query.args import Arguments
+from tracelane.core.query.args import Arguments, json_value_text
 from tracelane.core.query.filter import quoted
 from tracelane.core.query.hits import Hits
-from tracelane.core.query.scan import json_value_text, term_for
+from tracelane.core.query.scan import term_for
 from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.slice_table import hit_table
 

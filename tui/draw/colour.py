@@ -136,7 +136,7 @@ class ArgumentColours:
 
     def keys(self, trace: Trace, source: int, colour_by: str, positions: I64) -> list[str]:
         """Return the colour keys of slices; `colour_by` is arg: with the argument's name behind."""
-        from tracelane.core.query.scan import json_value_text  # few views are coloured so
+        from tracelane.core.query.args import json_value_text  # few views are coloured so
 
         name = colour_by.removeprefix(BY_ARGUMENT)
         asked_positions = positions.tolist()

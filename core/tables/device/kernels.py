@@ -15,8 +15,8 @@ from ...base.errors import UsageError
 from ...base.numbers import whole_number
 from ...base.pattern import Pattern
 from ...base.short_names import short_name
+from ...query.args import json_value_text, number_of
 from ...query.groups import Groups, Labels
-from ...query.scan import json_value_text, number_of
 from ...query.views import SliceId
 from ..frame.frame import Frame, FrameGroups
 from ..frame.frame_columns import capture_notes, row_arguments, work_of

@@ -19,9 +19,8 @@ from ...base.arrays import F64, I64, distinct, merge, sum_of
 from ...base.errors import UsageError
 from ...base.safe_text import safe
 from ...base.units import format_count
-from ...query.args import arguments_read
+from ...query.args import arguments_read, json_value_text
 from ...query.groups import Groups
-from ...query.scan import json_value_text
 from ..frame.schema import ARG, Column, TableSchema
 from ..frame.scope import Chunk, Scope
 from ..frame.table import Table, Tables
