@@ -25,6 +25,7 @@ _INVISIBLE = (
 )
 """Ranges in other categories that terminals draw as nothing: fillers, joiners, variation selectors, the blank
 of Braille."""
+_PLAIN_JSON = json.JSONEncoder(ensure_ascii=False)
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
 """What a cell begins with that a spreadsheet would calculate."""
 _QUOTED = late_pattern('[",\r\n]')
@@ -54,7 +55,10 @@ def json_text(value: Any, indent: int | None = None, default: Callable[[Any], An
     """Return a value as JSON; what is not printable in it is escaped, other scripts stay readable. `default`
     gives a stand-in for what JSON has no form for.
     """
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
+    if indent is None and default is None:
+        text = _PLAIN_JSON.encode(value)  # `dumps` makes an encoder each time
+    else:
+        text = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     return text if text.isascii() and "\x7f" not in text else text.translate(_JSON)
 
 
@@ -123,9 +127,11 @@ def _longest_run(text: str) -> int:
 def _csv_cell(value: object) -> str:
     if value is None:
         return ""
-    text = str(value)
-    if isinstance(value, int | float):
-        return text
+    return str(value) if isinstance(value, (int, float)) else _csv_text(str(value))
+
+
+@held_by_name
+def _csv_text(text: str) -> str:
     quoted = _QUOTED.search(text) is not None
     if not (text.isascii() and text.isprintable()):
         text = text.translate(_CELL)

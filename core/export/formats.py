@@ -147,7 +147,9 @@ def html_form(listing: Listing) -> Iterator[str]:
 
 
 def _csv_value(value: Any) -> Any:
-    return len(value) if isinstance(value, Sized) and not isinstance(value, str) else value
+    if value is None or isinstance(value, (str, int, float)):  # nearly all: to ask for Sized takes longer
+        return value
+    return len(value) if isinstance(value, Sized) else value
 
 
 def _unit_of(key: str, value: Any) -> Unit:
