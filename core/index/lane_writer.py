@@ -301,10 +301,9 @@ class LaneWriter:
         """Write what few slices of a lane have: flags, and ends of their own."""
         flags = events["flags"].take(order)
         if has_flags:
-            start = events["start"].take(order)
-            end = start + events["duration"].take(order)
-            is_closed = is_thread & ((flags & _UNCLOSED) == 0)
-            _widen(group.closed, start[is_closed], end[is_closed])
+            closed = order[is_thread & ((flags & _UNCLOSED) == 0)]
+            start = events["start"].take(closed)
+            _widen(group.closed, start, start + events["duration"].take(closed))
         flags |= np.where(rows.overlap.take(order) != 0, _OVERLAP, 0).astype(np.uint8)
         some = np.flatnonzero(flags)
         self._keep(group, "flags.position", some + first)
