@@ -254,6 +254,16 @@ def test_decimals_of_durations_align() -> None:
     assert [text.split() for text in texts[3:5]] == [["37.097", "µs"], ["28.160", "ms"]]
 
 
+@pytest.mark.parametrize("count", [1, 3, 201, 46_171])
+def test_no_moment_is_cut(count: int) -> None:
+    """However many rows there are, a moment has room for its last digit and its unit."""
+    column = Column("start_ns", "at", "ns", moment=True)
+    times = np.arange(count) * 15_791_203 + 7
+    table = Table.from_arrays(TableSchema("t", "T", (column,)), "", {"start_ns": times})
+    (view,) = columns_of(table)
+    assert max(len(view.text(row)) for row in (0, count // 2, count - 1)) <= view.width
+
+
 @pytest.mark.parametrize(
     ("unit", "values", "parts"),
     [

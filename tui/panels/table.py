@@ -40,7 +40,7 @@ TEXT_WIDTH = 18
 MEASURED = 1000
 """Rows whose text is measured for the width of a column of text."""
 FEW = 200
-"""Rows up to which numbers are measured too; in longer tables each gets what its unit may need."""
+"""So many rows have their numbers measured; in longer tables a column has at least what its unit may need."""
 DURATION = re.compile(r"([+-]?[\d,]+)(?:\.(\d+))? (ns|µs|ms|s)")
 ARROWS = ("  ", " ▲", " ▼")
 """Behind a change: none, more, less; -1 is the last."""
@@ -172,11 +172,10 @@ def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> Colu
         values = table.data[column.key][:MEASURED]
         longest = max((len(text_in_cell(table, column, value)) for value in values), default=0)
         least = max(least, min(MIN_NAME if wide else TEXT_WIDTH, longest))
-    elif len(table) <= FEW:
-        written = (written_in(table, column, table.value(row, column.key)) for row in range(len(table)))
-        least = max(least, max(map(len, written), default=0))
     else:
-        least = max(WIDTHS[column.unit], least)
+        rows = [*range(0, len(table), len(table) // FEW + 1), *range(len(table))[-1:]]
+        written = (written_in(table, column, table.value(row, column.key)) for row in rows)
+        least = max(least, *map(len, written), WIDTHS[column.unit] if len(table) > FEW else 0)
     part = _part(table, column, read_by)
     if part is not None:
         least = max(least, BAR_WIDTH)
