@@ -184,7 +184,7 @@ def test_the_same_records_of_torch_give_the_same_numbers(
             if column.unit == "text" and column.key not in ("name", "allocator", "kind"):
                 assert here.texts(column.key) == there.texts(column.key), column.key
             elif column.unit != "text" and column.key != "reserved":  # in neither form
-                assert np.array_equal(here.numbers(column.key), there.numbers(column.key), True), column.key
+                assert np.array_equal(here[column.key], there[column.key], column.statistic), column.key
 
 
 def test_ops_and_stacks_stand_around_records(trace: Trace, runs: list[Books]) -> None:
