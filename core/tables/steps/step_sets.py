@@ -74,16 +74,22 @@ class StepSets:
             with suppress(UnreadableError):  # the file has gone: nothing is known of its stamps
                 called[preparing_slices(index)] = False
             calls = self.left(np.flatnonzero(called).astype(np.int64))
-        return self.merged(np.concatenate([ops, calls])), {
-            "Kernel": work.union(is_kernel & ~joint),
-            "Memcpy": work.union(copies),
-            "Memset": work.union(sets),
-            "Communication": work.union(is_kernel & joint).union(
-                self.merged(np.concatenate([ops[collective], noted]))
-            ),
+        collectives = self.merged(ops[collective])
+        of_host = {
             "Runtime": self.merged(calls),
             "DataLoader": self.merged(ops[loader]),
             "CpuOp": self.merged(ops[~collective & ~loader]),
+        }
+        parts = [collectives, *of_host.values()]
+        starts, ends = (
+            np.concatenate([getattr(part, side) for part in parts]) for side in ("starts", "ends")
+        )
+        return merge(starts, ends), {
+            "Kernel": work.union(is_kernel & ~joint),
+            "Memcpy": work.union(copies),
+            "Memset": work.union(sets),
+            "Communication": work.union(is_kernel & joint).union(collectives).union(self.merged(noted)),
+            **of_host,
         }
 
     @cached_property

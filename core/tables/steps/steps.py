@@ -296,14 +296,12 @@ def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
     if scope.attribute == "window":
         columns |= _device_columns(work_in_windows(sets.work, chosen), len(chosen))
         columns["device_span_ns"] = wall
-    left, covered = wall.copy(), EMPTY
+    covered, until_here = EMPTY, np.zeros(len(chosen), np.int64)
     for role in ROLES:
-        together = covered.union(sets.roles[role])
-        took = together.covered(starts, ends) - covered.covered(starts, ends)
-        columns[f"split_{role.lower()}_ns"] = took
-        left -= took
-        covered = together
-    columns["split_other_ns"] = left
+        covered, before = covered.union(sets.roles[role]), until_here
+        until_here = covered.covered(starts, ends)
+        columns[f"split_{role.lower()}_ns"] = until_here - before
+    columns["split_other_ns"] = wall - until_here
     return columns
 
 
