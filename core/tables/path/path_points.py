@@ -12,13 +12,13 @@ import numpy as np
 
 from ...base.arrays import I64, U8, AnyArray, Intervals, distinct, merge
 from ...base.kineto import LAUNCH_FLOWS
-from ...index.format import NONE, LaneRole
+from ...index.format import NONE, LaneKind, LaneRole
 from ...index.store import Index
 from ...query.groups import concatenated
 from ...query.lookup import category_mask, lanes_of, names_with_prefix, rows_at
 from ..frame.frame_columns import NEVER
 from ..frame.scope import Scope
-from ..host.op_events import ANNOTATION, PYTHON, host_kinds
+from ..host.op_events import ANNOTATION, I32, PYTHON, host_kinds
 from ..host.tree import slices_by_lane
 
 VIA = ("", "stream", "event", "launch", "graph", "sync", "flow", "thread", "collective", "device")
@@ -70,7 +70,8 @@ class HostThread:
     starts: I64
     ends: I64
     kinds: AnyArray  # as in op_events
-    depths: I64
+    depths: I32
+    has_overlaps: bool  # whether a slice may end before one that began in it
 
     @cached_property
     def activity(self) -> Intervals:
@@ -79,22 +80,23 @@ class HostThread:
         return merge(self.starts[rows], self.ends[rows])
 
     @property
-    def innermost(self) -> tuple[I64, I64]:
+    def innermost(self) -> tuple[I64, I32]:
         """(times, the row of the innermost slice from each on, -1 for none).
 
         Of a (0..9) around b (2..5) these are 0: a, 2: b, 5: a, 9: none.
         """
-        rows = np.flatnonzero(self.ends > self.starts)
-        row_of = np.full(len(self.positions), -1, np.int64)
+        rows = np.flatnonzero(self.ends > self.starts).astype(np.int32)
+        row_of = np.full(len(self.positions), -1, np.int32)
         above = self.index.column("slices.parent")[self.positions[rows]].astype(np.int64)
-        row_of[rows] = rows_at(self.index, self.positions, np.where(above == NONE, -1, above))
+        above[above == NONE] = -1
+        row_of[rows] = rows_at(self.index, self.positions, above)
         times = np.concatenate([self.starts[rows], self.ends[rows]])
         # Of what is at one time slices end first, the innermost before those around it; then they start, the
         # outermost first.
         order = np.lexsort((np.concatenate([self.depths[rows], -1 - self.depths[rows]]), times))
         times, owner = times[order], np.concatenate([rows, row_of[rows]])[order]
-        todo = np.flatnonzero(owner >= 0)
-        while len(todo):  # slices that overlap end before those inside them
+        todo = np.flatnonzero(owner >= 0) if self.has_overlaps else owner[:0]
+        while len(todo):
             todo = todo[self.ends[owner[todo]] <= times[todo]]
             owner[todo] = row_of[owner[todo]]
             todo = todo[owner[todo] >= 0]
@@ -111,11 +113,12 @@ def threads_of(scope: Scope) -> list[HostThread]:
         keys = ("positions", "starts", "ends", "categories", "rows")
         columns = [concatenated([getattr(piece, key) for piece in pieces]) for key in keys]
         positions, starts, ends, categories, rows = columns
-        depths = index.rows["depth"].astype(np.int64)[rows]
+        depths = index.rows["depth"].astype(np.int32)[rows]
         kinds = host_kinds(index)[categories]
-        threads.append(
-            HostThread(source, lane, index, positions.astype(np.int64), starts, ends, kinds, depths)
-        )
+        own = index.lanes[lane - scope.trace.lane_bases[source]]
+        has_overlaps = int(own["overlapping"]) > 0 or int(own["kind"]) != LaneKind.THREAD
+        positions = positions.astype(np.int64)
+        threads.append(HostThread(source, lane, index, positions, starts, ends, kinds, depths, has_overlaps))
     return threads
 
 
