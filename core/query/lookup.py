@@ -20,7 +20,7 @@ MAX_SEARCH_DEPTH = 64
 """The most rows in which a child is looked for that an overlap has moved to a deeper row."""
 CHILD_CHUNK = 1 << 20
 MANY = 16
-"""From this share of all slices on, a table over all of them is faster than a search for each."""
+"""Where one in so many positions is asked for, a table of all in between is faster than a search for each."""
 
 _STARTS = {kind: f"{kind.name.lower()}.start" for kind in RowKind}
 
@@ -184,19 +184,27 @@ def promoted_of(
     """
     holders = index.column(f"promoted.{key}.{of}")
     values = index.column(f"promoted.{key}.{'value' if of == 'position' else of + '_value'}")
-    numbers = np.full(len(positions), missing, np.result_type(values.dtype, np.int64, type(missing)))
+    dtype = np.result_type(values.dtype, np.int64, type(missing))
     if not len(holders) or not len(positions):
-        return numbers
+        return np.full(len(positions), missing, dtype)
     keys = positions.astype(holders.dtype, copy=False)
     low = int(np.searchsorted(holders, keys[0]))
     if np.array_equal(holders[low : low + len(keys)], keys):
-        return values[low : low + len(keys)].astype(numbers.dtype)
-    if of == "position" and len(positions) > len(index.column("slices.start")) // MANY:
-        table = np.full(len(index.column("slices.start")), missing, numbers.dtype)
-        table[holders] = values
-        return table[positions]
-    at = places_in(holders, keys)
-    numbers[at >= 0] = values[at[at >= 0]]
+        return values[low : low + len(keys)].astype(dtype)
+    first, last = keys.min(), keys.max()
+    size = int(last) - int(first) + 1
+    if len(keys) <= size // MANY:
+        at = places_in(holders, keys)
+        numbers: AnyArray = np.full(len(keys), missing, dtype)
+        numbers[at >= 0] = values[at[at >= 0]]
+        return numbers
+    # Of each position from the first to the last the number of its holder, from 1 on; 0 has none.
+    low, high = np.searchsorted(holders, first), np.searchsorted(holders, last, "right")
+    table = np.zeros(size, np.uint32)
+    table[holders[low:high] - first] = np.arange(1, high - low + 1, dtype=np.uint32)
+    of_holders = np.full(high - low + 1, missing, dtype)
+    of_holders[1:] = values[low:high]
+    numbers = of_holders[table[keys - first]]
     return numbers
 
 
