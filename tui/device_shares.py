@@ -84,8 +84,7 @@ def clock_troubles(scope: Scope) -> list[str]:
     said = [one.trouble for one in clocks[:MAX_TROUBLES]]
     if more := len(clocks) - len(said):
         said.append(f"the same of {count_of(more, 'more device')}, as `tracelane doctor` lists")
-    movable = any(one.proposed_ns is not None and one.needs_shift and one.alone for one in clocks)
-    return [*said, HINT] if movable else said
+    return [*said, HINT] if any(one.can_be_moved for one in clocks) else said
 
 
 def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> list[DeviceShare]:

@@ -70,6 +70,11 @@ class DeviceClock(NamedTuple):
         return self.early > self.stampless or bool(self.apart_ns)
 
     @property
+    def can_be_moved(self) -> bool:
+        """Whether the clock is wrong, it is known by how much, and nothing else has to move with it."""
+        return self.proposed_ns is not None and self.needs_shift and self.alone
+
+    @property
     def trouble(self) -> str:
         """What is wrong with the clock, in a sentence; empty where nothing is."""
         count = format_count(self.pairs)

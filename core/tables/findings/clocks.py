@@ -38,12 +38,7 @@ def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
     clocks = [clock for clock in own if clock.trouble]
     if not clocks:
         return None
-    text = "; ".join(
-        f"{one.trouble} ({one.proposal})"
-        if one.proposed_ns is not None and one.needs_shift and one.alone
-        else one.trouble
-        for one in clocks
-    )
+    text = "; ".join(f"{one.trouble} ({one.proposal})" if one.can_be_moved else one.trouble for one in clocks)
     evidence = tuple(one for clock in clocks for one in _evidence(facts, clock))
     short = f"The clock of {clocks[0].device.label} cannot be right"
     return Observation(text, evidence, short=short, of_launches=max(_wrong(facts, one) for one in clocks))
