@@ -28,10 +28,10 @@ class JsonTable(NamedTuple):
 
 def as_json(tables: Tables, command: str) -> str:
     """Return tables as JSON text."""
-    return "".join(pieces_of_tables(tables, command))
+    return "".join(pieces_of_json(tables, command))
 
 
-def pieces_of_tables(
+def pieces_of_json(
     tables: Tables, command: str, order: I64 | None = None, limit: int | None = None
 ) -> Iterator[str]:
     """Yield tables as JSON; order and limit are for the first one, totals become a table of one row."""
@@ -83,11 +83,6 @@ def json_rows(rows: Sequence[Mapping[str, Any]]) -> JsonTable:
     return JsonTable(columns, [{key: row.get(key) for key in values} for row in rows])
 
 
-def as_csv(table: Table) -> str:
-    """Return a table as CSV."""
-    return "".join(pieces_of_csv(table))
-
-
 def pieces_of_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> Iterator[str]:
     """Yield a table as CSV with a header of column keys; values are unrounded, objects as their length."""
     table = table.with_origin
@@ -116,7 +111,7 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
 
 
 def json_form(listing: Listing) -> Iterator[str]:
-    yield from pieces_of_tables(listing.tables, listing.command, listing.order, listing.limit)
+    yield from pieces_of_json(listing.tables, listing.command, listing.order, listing.limit)
 
 
 def csv_form(listing: Listing) -> Iterator[str]:

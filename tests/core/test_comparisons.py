@@ -17,7 +17,7 @@ from tests.corpus import CORPUS, file, for_files, needs
 from tests.events import Event, complete, index_of
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.short_names import comparable_name
-from tracelane.core.export.formats import as_csv, text_in_unit
+from tracelane.core.export.formats import pieces_of_csv, text_in_unit
 from tracelane.core.export.summary_file import is_summary, read_summary, summary_json
 from tracelane.core.tables.compare.compare import (
     by_steps,
@@ -100,7 +100,7 @@ def test_changes_sort_by_size_and_show_their_sign() -> None:
     assert table.order("total_ns_relative", descending=False).tolist() == [1, 3, 0, 2]
     column = table.column("total_ns_delta")
     assert [text_in_unit(column, table.value(row, column.key)) for row in (0, 3)] == ["+30 ns", "-8 ns"]
-    assert as_csv(table).splitlines()[0].split(",")[2:5] == [
+    assert next(pieces_of_csv(table)).split(",")[2:5] == [
         "total_ns", "total_ns_delta", "total_ns_relative",
     ]  # fmt: skip
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import inspect
-import io
 import json
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 
 from tests.json_tables import flat
 from tests.tui.small_file import small_file
-from tracelane.core.export.formats import as_csv, as_json, as_markdown
+from tracelane.core.export.formats import as_json, as_markdown, pieces_of_csv
 from tracelane.core.tables.analysis import Analysis, loaded
 from tracelane.core.tables.explain.questions import QUESTIONS
 from tracelane.core.tables.frame.scope import Scope
@@ -66,7 +65,7 @@ def test_every_form_says_the_same(row: Analysis, scope: Scope) -> None:
     assert whole["command"] == row.name and whole["scope"] == tables.scope
     for table in tables:
         assert len(whole[table.name]) == len(table) == as_markdown(table).count("\n|") - 2
-        assert len(list(csv.reader(io.StringIO(as_csv(table))))) == len(table) + 1
+        assert len(list(csv.reader(pieces_of_csv(table)))) == len(table) + 1
         keys = [column.key for column in table.columns]
         assert len(set(keys)) == len(keys)
 
