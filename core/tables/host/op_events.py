@@ -28,8 +28,6 @@ OP, ANNOTATION, PYTHON, RUNTIME = range(4)
 NO_KIND = 255
 EXTERNAL_ID = "external_id"
 OVERHEAD = "overhead"
-MANY = 16
-"""From this share of all slices on, a table over all of them is faster than a search for each."""
 DENSE = 8
 """Values of which there are at least one in so many are found by a table, others by sorting."""
 DROPPED = (
@@ -88,14 +86,7 @@ class OpEvents:
 
     def external_ids(self, positions: I64) -> I64:
         """Return the External id of each position of the index, 0 where it has none."""
-        if len(self) <= len(self.index.column("slices.start")) // MANY:
-            return promoted_of(self.index, EXTERNAL_ID, positions)
-        return self._external_ids[positions]
-
-    @cached_property
-    def _external_ids(self) -> I64:
-        everything = np.arange(len(self.index.column("slices.start")))
-        return promoted_of(self.index, EXTERNAL_ID, everything)
+        return promoted_of(self.index, EXTERNAL_ID, positions)
 
     @cached_property
     def merged(self) -> tuple[npt.NDArray[np.bool_], I32]:
