@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 
 MAX_BLOCK = 256 << 20
 """A block of more bytes than this (it holds one huge event) is not read for display."""
-MISSING = "no block of the source holds the event"
-
-
 MAX_NUMBER_TEXT = 400
 """A longer text is no number."""
+MISSING = "no block of the source holds the event"
 
 
 def number_of(value: Any) -> int | float | Fraction | None:

@@ -93,9 +93,7 @@ class DrawnPath:
 
     def slice_at(self, number: int) -> SliceId | None:
         """Return the slice that a segment is part of, None where nothing runs."""
-        source, position = (
-            int(column[number]) for column in (self.path.segments.sources, self.path.segments.positions)
-        )
+        source, position = (int(one[0]) for one in self.path.segments.jumps(np.array([number])))
         return None if position < 0 else self.trace.slice_id_of(source, position)
 
     def text(self, number: int) -> str:
