@@ -32,6 +32,12 @@ takes a fifth of the time of numpy's usual sort, and a fiftieth where all is one
 """
 
 
+TABLED = 8
+"""Numbers that span no more than so many times as many as are asked for are found by a table of the span,
+which takes a fifth of the time of a search for each.
+"""
+
+
 def concatenated_ranges(first: I64, count: I64) -> I64:
     """Return first[0], first[0]+1, … for count[0] values, then those of the next range, and so on."""
     # Of 5 6 7 | 2 3 each value is one more than the one before, but for 2, which is 5 less: they are the
@@ -51,11 +57,28 @@ def pieces(size: int, piece: int = PIECE) -> Iterator[slice]:
 
 
 def places_in(ascending: AnyArray, values: AnyArray) -> I64:
-    """Return where each value stands among ascending ones, -1 for one that is not there."""
+    """Return where each value stands among ascending ones, the first of equal ones, -1 for one that is not
+    there; both are whole numbers.
+    """
     if not len(ascending):
         return np.full(len(values), -1, np.int64)
-    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return np.where(ascending[at] == values, at, -1)
+    low, high = int(ascending[0]), int(ascending[-1])
+    if max(high - low, len(ascending)) > TABLED * len(values):
+        at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+        return np.where(ascending[at] == values, at, -1)
+    # Of 50, 52, 53 a table says that 50 to 53 stand at 0, nowhere, 1, 2: filled from behind, so that the
+    # first of equal ones stays.
+    table = np.full(high - low + 1, -1, np.int32)
+    table[_above(ascending[::-1], ascending[0])] = np.arange(len(ascending) - 1, -1, -1, dtype=np.int32)
+    inside = (values >= low) & (values <= high)
+    places = np.full(len(values), -1, np.int64)
+    places[inside] = table[_above(values[inside], ascending[0])]
+    return places
+
+
+def _above(values: AnyArray, least: AnyArray) -> I64:
+    """Return how far whole numbers of any type are above the least one, which fits int64."""
+    return np.subtract(values, least, dtype=np.int64, casting="unsafe")
 
 
 def distinct(values: AnyArray) -> AnyArray:
@@ -213,6 +236,8 @@ class Intervals:
         return int((self.ends - self.starts).sum())  # disjoint: less than from the first to the last
 
     def clipped(self, start: int, end: int) -> Intervals:
+        if len(self) and start <= self.starts[0] and self.ends[-1] <= end:
+            return self
         low, high = np.searchsorted(self.ends, start, "right"), np.searchsorted(self.starts, end)
         if low >= high or start >= end:
             return EMPTY
@@ -226,8 +251,9 @@ class Intervals:
         at, of = concatenated_ranges(first, count), np.repeat(np.arange(len(few)), count)
         return Intervals(np.maximum(many.starts[at], few.starts[of]), np.minimum(many.ends[at], few.ends[of]))
 
-    def union(self, other: Intervals) -> Intervals:
-        return merge(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
+    def union(self, *others: Intervals) -> Intervals:
+        starts, ends = zip(*((one.starts, one.ends) for one in (self, *others)))
+        return merge(np.concatenate(starts), np.concatenate(ends))
 
     def without(self, other: Intervals) -> Intervals:
         if not len(self) or not len(other):
@@ -273,6 +299,8 @@ def merge(starts: I64, ends: I64) -> Intervals:
         starts, ends = starts[keep], ends[keep]
     if not len(starts):
         return EMPTY
-    starts, ends = (np.sort(times, kind=BY_RUNS).astype(np.int64, copy=False) for times in (starts, ends))
+    # One by one: what was not in order is gone when the next is sorted.
+    starts = np.sort(starts, kind=BY_RUNS).astype(np.int64, copy=False)
+    ends = np.sort(ends, kind=BY_RUNS).astype(np.int64, copy=False)
     gaps = np.flatnonzero(starts[1:] > ends[:-1])
     return Intervals(np.append(starts[0], starts[gaps + 1]), np.append(ends[gaps], ends[-1]))

@@ -92,12 +92,23 @@ def test_ranges_follow_one_another(ranges: list[tuple[int, int]]) -> None:
     assert concatenated_ranges(starts, counts).tolist() == expected
 
 
-@given(st.sets(SMALL), st.lists(SMALL))
-def test_places_are_where_values_stand(members: set[int], values: list[int]) -> None:
-    """A value's place is its index, -1 where it is not among them."""
-    ascending = sorted(members)
-    expected = [ascending.index(value) if value in members else -1 for value in values]
-    assert places_in(column(ascending), column(values)).tolist() == expected
+@given(
+    st.lists(SMALL),
+    st.lists(SMALL),
+    st.sampled_from([("i8", 0), ("i8", MIN + 100), ("i8", MAX - 100), ("u4", 100), ("u8", (1 << 64) - 101)]),
+    st.sampled_from([1, 1000]),
+)
+def test_places_are_where_values_stand(
+    members: list[int], values: list[int], numbers: tuple[str, int], spread: int
+) -> None:
+    """A value's place is the first index at which it stands, -1 where it is not there: near and far numbers,
+    which are found in two ways, of any type.
+    """
+    dtype, base = numbers
+    ascending = np.array([base + (at * spread if base == 0 else at) for at in sorted(members)], dtype)
+    wanted = np.array([base + (at * spread if base == 0 else at) for at in values], dtype)
+    expected = [int(np.flatnonzero(ascending == one)[0]) if one in ascending else -1 for one in wanted]
+    assert places_in(ascending, wanted).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), SMALL), max_size=9))
