@@ -173,6 +173,20 @@ def concatenated(parts: Sequence[AnyArray]) -> AnyArray:
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
+def concatenated_columns(parts: Iterable[Sequence[AnyArray]], size: int) -> tuple[AnyArray, ...]:
+    """Return the columns of parts as one, of which there are at most `size` rows; none without any part. Each
+    part is written in as it comes: held until the last has come, all of them would take as much memory again.
+    """
+    columns: list[AnyArray] = []
+    rows = 0
+    for part in parts:
+        columns = columns or [np.empty(size, column.dtype) for column in part]
+        begin, rows = rows, rows + len(part[0])
+        for column, values in zip(columns, part):
+            column[begin:rows] = values
+    return tuple(column[:rows] for column in columns)
+
+
 def groups_alike(columns: Iterable[AnyArray], count: int) -> Groups:
     """Return so many rows by columns of whole numbers: a group of rows that are alike in all of them, in the
     order of the numbers.

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...base.arrays import (
+    BY_RUNS,
     EMPTY,
     I64,
     U8,
     U32,
     AnyArray,
     Intervals,
-    concatenated_ranges,
     distinct,
     merge,
     run_starts,
@@ -361,21 +361,31 @@ def _split(
 
 def flattened(layers: Sequence[Intervals], window: tuple[int, int]) -> tuple[I64, U8]:
     """Return (edges, layer between two edges) over a window: of layers that overlap the first, and
-    `len(layers)` where there is none. An empty window has one edge pair of no length.
+    `len(layers)` where there is none; at most eight layers. An empty window has one edge pair of no length.
     """
     low, high = window
     clipped = [layer.clipped(low, high) for layer in layers]
-    edges = distinct(
-        np.concatenate([[low, high], *(one.starts for one in clipped), *(one.ends for one in clipped)])
-    )
-    if len(edges) < 2:
-        edges = np.array([low, high], np.int64)
-    states = np.full(len(edges) - 1, len(layers), np.uint8)
-    for number, layer in reversed(list(enumerate(clipped))):
-        first, last = (np.searchsorted(edges, times) for times in (layer.starts, layer.ends))
-        states[concatenated_ranges(first, last - first)] = number
-    begins = run_starts(states)
-    return np.append(edges[begins], edges[-1]).astype(np.int64), states[begins]
+    times = np.concatenate([[low, high], *(edges for one in clipped for edges in (one.starts, one.ends))])
+    # A layer is a bit, which each of its edges turns. Of layers 0 from 2 to 4 and 1 from 0 to 3 the bits
+    # 2 1 2 1 are turned at 0 2 3 4, so that 2 3 1 0 are set from there: the lowest of them says the layer.
+    bits = np.repeat(np.uint8(1) << np.arange(len(layers), dtype=np.uint8), [2 * len(one) for one in clipped])
+    order = np.argsort(times, kind=BY_RUNS)
+    times, is_set = times[order], np.bitwise_xor.accumulate(np.append(np.zeros(2, np.uint8), bits)[order])
+    begins = np.flatnonzero(times[1:] > times[:-1])
+    if not len(begins):
+        return times[:2].astype(np.int64), np.array([len(layers)], np.uint8)
+    states = _lowest_bits(len(layers))[is_set[begins]]
+    turns = run_starts(states)
+    return np.append(times[begins[turns]], high), states[turns]
+
+
+def _lowest_bits(count: int) -> U8:
+    """Return the lowest bit that is set in each number of so many bits; `count` for 0, which has none."""
+    numbers = np.arange(1 << count)
+    lowest = np.full(len(numbers), count, np.uint8)
+    for bit in reversed(range(count)):
+        lowest[numbers >> bit & 1 == 1] = bit
+    return lowest
 
 
 def _causes(work: Frame, edges: I64, states: U8) -> U8:

@@ -236,7 +236,7 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     part = share(claim.length, whole)
     if part < limits["share"]:
         return None
-    total = host.sums(around, host.durations)
+    total = host.totals(around)
     top = host.texts[int(np.argmax(total))]
     text = (
         f"{about_ns(claim.length)}, {format_share(part)} of the time in compiled regions, goes into what "
@@ -434,17 +434,15 @@ def _is_first(facts: SourceFacts, calls: Bools) -> Bools:
     """
     host, rows = facts.host, np.flatnonzero(calls)
     order = rows[np.argsort(host.starts[rows], kind="stable")]
-    _, at = np.unique(host.name[order], return_index=True)
-    work = facts.work[facts.work.launch >= 0]
-    work = work[np.argsort(work.call_start, kind="stable")]
-    _, first = np.unique(work.name_number, return_index=True)
-    launching = np.flatnonzero(np.isin(host.positions, work.launch))
+    at = Groups(host.name[order], len(host.texts)).first()
+    work, is_first_work = facts.launched
+    launching = np.flatnonzero(host.at(work.launch))
     launching = launching[np.argsort(host.starts[launching], kind="stable")]
-    is_first = np.isin(host.positions, work.launch[first])
+    is_first = host.at(work.launch[is_first_work])
     # Calls about a kernel go right before its launch.
     asks = np.flatnonzero(calls & host.matching(ASKS, RUNTIME))
     follows = np.searchsorted(host.starts[launching], host.starts[asks])
     known = follows < len(launching)
     is_first[asks[known]] = is_first[launching[follows[known]]]
-    is_first[order[at]] = True
+    is_first[order[at[at < len(order)]]] = True
     return is_first

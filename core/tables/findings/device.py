@@ -430,7 +430,7 @@ def _most_communicating(facts: SourceFacts) -> str:
     own = facts.host.matching(COLLECTIVE, OP)
     if not own.any():
         return "communication"
-    return facts.host.label(int(np.argmax(facts.host.sums(own, facts.host.durations))))
+    return facts.host.label(int(np.argmax(facts.host.totals(own))))
 
 
 @Rule(

@@ -165,6 +165,8 @@ class SourceFacts:
             return whole
         low, high = self.span
         host = whole.take((whole.starts < high) & (whole.ends > low))
+        if host.starts.min(initial=low) >= low and host.ends.max(initial=high) <= high:
+            return host  # most traces: their columns are not held twice
         starts, ends = np.maximum(host.starts, low), np.minimum(host.ends, high)
         return replace(host, starts=starts, ends=ends, self_ns=np.minimum(host.self_ns, ends - starts))
 
@@ -194,7 +196,7 @@ class SourceFacts:
             return {}
         lanes = distinct(host.lanes[self.active])
         holders = {lane: self._holding(lane, time) for lane in lanes.tolist()}
-        launching = set(distinct(host.lanes[np.isin(host.positions, self.work.launch)]).tolist())
+        launching = set(distinct(host.lanes[host.at(self.work.launch)]).tolist())
         known = np.zeros(len(time), np.bool_)
         for lane in launching & holders.keys():
             known |= holders[lane] >= 0
@@ -238,7 +240,7 @@ class SourceFacts:
         host = self.host
         copies = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
         until_copied = copies.launch[copies.end <= copies.call_end]  # from pageable memory, say
-        calls = host.matching(BLOCKING_COPIES, RUNTIME) | np.isin(host.positions, until_copied)
+        calls = host.matching(BLOCKING_COPIES, RUNTIME) | host.at(until_copied)
         blocks = calls | self.waits | host.matching(MOVES_DATA, RUNTIME)
         return calls | host.around_any(blocks, host.matching(COPY_OPS, OP))
 
@@ -305,7 +307,7 @@ class SourceFacts:
             return EMPTY
         idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
         doing = self.running.union(self.profiling).union(self.loading)
-        return first_launches(self.work, idle, doing.union(self.host_collectives))
+        return first_launches(*self.launched, idle, doing.union(self.host_collectives))
 
     @cached_property
     def meanwhile(self) -> Meanwhile:
@@ -332,6 +334,15 @@ class SourceFacts:
         begun = np.searchsorted(self.untrusted.starts, work.start, "right") - 1
         is_lost = (begun >= 0) & (work.start < np.append(self.untrusted.ends, 0)[begun])
         return work.separate(~(work.named(NOT_BUSY) | is_lost | bool(self.stray)))
+
+    @cached_property
+    def launched(self) -> tuple[Frame, Bools]:
+        """(the work whose call is known, in the order of the calls; which of it is the first of its name)."""
+        work = self.work[self.work.launch >= 0]
+        work = work[np.argsort(work.call_start, kind="stable")]
+        is_first = np.zeros(len(work), np.bool_)
+        is_first[work.group("name_number").first()] = True
+        return work, is_first
 
     @cached_property
     def modelled(self) -> ModelledCalls:
@@ -498,7 +509,7 @@ class SourceFacts:
         host, steps = self.host, self.steps
         waits = EMPTY
         if (polls := host.matching(POLLS, PYTHON)).any():
-            waits = host.union(polls & host.on_lanes_of(np.isin(host.positions, self.work.launch)))
+            waits = host.union(polls & host.on_lanes_of(host.at(self.work.launch)))
         if host.matching(TRAINS).any():
             return waits
         doing = self.running.union(self.loading)
@@ -658,7 +669,7 @@ class SourceFacts:
     def longest_on_host(self, label: str, mask: Bools) -> Evidence:
         """Return the longest of these slices of the host as evidence, the label with its name."""
         host = self.host
-        longest = host.most(mask, host.durations)
+        longest = host.longest(mask)
         return self.on_host(f"{label}: {host.label(int(host.name[longest]))}", longest)
 
     def on_device(self, label: str, work: Frame) -> Evidence:

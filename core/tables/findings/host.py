@@ -21,7 +21,7 @@ from ...read.problem import NOT_READ
 from ..device.untrusted import holds_events
 from ..frame.frame_columns import work_of
 from ..host.allocators import memory_records
-from ..host.host_columns import LOADER, LONG_NAME, READ_OPS
+from ..host.host_columns import LOADER, LONG_NAME, READ_OPS, HostSlices
 from ..host.op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
 from .device import COLLECTIVE
@@ -130,7 +130,7 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     working = _working(facts)
     if not working.any():
         return facts.no_host if not len(host) else IDLE_HOST
-    count, total = host.counts(working), host.sums(working, host.durations)
+    count, total = host.counts(working), host.totals(working)
     cheap = (count >= limits["count"]) & (total < limits["mean_ns"] * count)
     if not cheap.any():
         return None
@@ -164,16 +164,16 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     ops = (host.kinds == OP) & facts.active & ~_repeats(facts)
     if not ops.any():
         return facts.no_host
-    total, self_ns = host.sums(ops, host.durations), host.sums(ops, host.self_ns)
+    total, self_ns = host.totals(ops), host.sums(ops, host.self_ns)
     whole = facts.host_busy.length
     dear = (total >= limits["share"] * whole) & (self_ns <= limits["self_share"] * total) & (total > 0)
     if not dear.any():
         return None
     top = int(np.argmax(np.where(dear, total, -1)))
-    own = ops & (host.name == top)
-    if not _children(facts, top).any():
+    own, children = ops & (host.name == top), _children(facts, top)
+    if not children.any():
         return None
-    child = _dearest_child(facts, top, int(total[top]))
+    child = _dearest_child(host, children, int(total[top]))
     name = host.label(top)
     itself = format_share(share(int(self_ns[top]), int(total[top])))
     text = f"{name} takes {about_ns(int(total[top]))}, {itself} of it itself: the time is in its children"
@@ -547,28 +547,24 @@ def _working(facts: SourceFacts) -> Bools:
 def _repeats(facts: SourceFacts) -> Bools:
     """Return which of the host's slices lie directly in one of the same name: they would count twice."""
     names = facts.index.column("slices.name")
-    above = facts.index.column("slices.parent")[facts.host.positions].astype(np.int64)
-    inside = above != NONE
-    repeats: Bools = inside & (names[np.where(inside, above, 0)] == names[facts.host.positions])
+    above = facts.index.column("slices.parent")[facts.host.positions]
+    around = names[np.minimum(above, max(0, len(names) - 1))]
+    repeats: Bools = (above != NONE) & (around == names[facts.host.positions])
     return repeats
 
 
 def _children(facts: SourceFacts, name: int) -> Bools:
     """Return which of the host's slices are direct children of a name."""
-    host = facts.host
-    is_around = np.append(host.name == name, False)
-    children: Bools = is_around[host.parents] & (host.name != name)
-    return children
+    is_one: Bools = facts.host.name == name
+    return facts.host.within(is_one) & ~is_one
 
 
-def _dearest_child(facts: SourceFacts, name: int, whole: int) -> int | None:
+def _dearest_child(host: HostSlices, children: Bools, whole: int) -> int | None:
     """Return the longest of the direct children of a name, of those that take most time by name; None where
     most of the `whole` ns is in what is no operator or call, as Python's functions.
     """
-    host = facts.host
-    children = _children(facts, name)
-    total = host.sums(children, host.durations)
+    total = host.totals(children)
     if 2 * sum_of(total) < whole:
         return None
     first_of_most = host.most(children, total[host.name])
-    return host.most(children & (host.name == host.name[first_of_most]), host.durations)
+    return host.longest(children & (host.name == host.name[first_of_most]))

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, distinct, merge, run_starts, sum_of
+from ...base.arrays import I64, AnyArray, distinct, merge, places_in, run_starts, sum_of
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import about_ns, count_of, format_ratio, format_share
 from ...index.format import NONE
@@ -439,9 +439,8 @@ def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
     index = facts.index
     flows = np.flatnonzero(category_mask(index, {"fwdbwd"})[index.column("flows.category")])
     source, target = index.column("flows.source")[flows], index.column("flows.target")[flows]
-    bound = (source != NONE) & (target != NONE)
-    ours = np.isin(target, facts.host.positions.astype(target.dtype)) & bound
-    rows = np.searchsorted(facts.host.positions, target[ours].astype(np.int64))
+    rows = places_in(facts.host.positions, target[(source != NONE) & (target != NONE)])
+    rows = rows[rows >= 0]
     if not len(rows):
         return None
     text = f"{count_of(len(rows), 'backward operator is', 'backward operators are')} linked with the forward "

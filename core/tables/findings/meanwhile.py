@@ -24,7 +24,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import EMPTY, I64, U8, AnyArray, Intervals
+from ...base.arrays import EMPTY, I64, U8, AnyArray, Bools, Intervals
 from ..device.device_state import flattened
 from ..frame.frame import Frame
 
@@ -76,7 +76,7 @@ def meanwhile(layers: Mapping[Activity, Intervals], window: tuple[int, int]) -> 
     its operators, calls and waits that are not unusual are part of its operators.
     """
     own = {name: layers.get(name, EMPTY).clipped(*window) for name in ACTIVITIES[:-1]}
-    pauses = usual_pauses(own["operator"].union(own["runtime"]).union(own["wait"]).union(own["allocation"]))
+    pauses = usual_pauses(own["operator"].union(own["runtime"], own["wait"], own["allocation"]))
     own["operator"] = own["operator"].union(pauses)
     return Meanwhile(*flattened(list(own.values()), window))
 
@@ -91,18 +91,13 @@ def usual_pauses(doing: Intervals) -> Intervals:
     return Intervals(starts[length <= usual], ends[length <= usual])
 
 
-def first_launches(work: Frame, idle: Intervals, doing: Intervals) -> Intervals:
+def first_launches(work: Frame, is_first: Bools, idle: Intervals, doing: Intervals) -> Intervals:
     """Return the time in which a host does nothing that is recorded (it is not `doing` anything) before the
     first launches of compiled kernels (Triton's), while devices idle: the kernels are compiled then, unless
-    the host pauses as long where no such launch follows.
+    the host pauses as long where no such launch follows. `work` and `is_first` are `SourceFacts.launched`.
     """
-    work = work[work.launch >= 0]
-    work = work[np.argsort(work.call_start, kind="stable")]
     if not len(work):
         return EMPTY
-    _, first = np.unique(work.name_number, return_index=True)
-    is_first = np.zeros(len(work), np.bool_)
-    is_first[first] = True
     quiet = idle.without(doing)
     long = quiet.ends - quiet.starts >= COMPILING_NS
     starts, ends = quiet.starts[long], quiet.ends[long]

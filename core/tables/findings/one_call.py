@@ -32,11 +32,11 @@ def only_call(facts: SourceFacts) -> int | None:
     ops = (host.kinds == OP) & facts.active
     if not ops.any():
         return None
-    first = host.most(ops, host.durations)
+    first = host.longest(ops)
     within = (host.starts >= host.starts[first]) & (host.ends <= host.ends[first])
     if (ops & ~within).any():
         return None
-    alone = host.durations[first] >= MIN_SHARE * facts.span_ns
+    alone = host.ends[first] - host.starts[first] >= MIN_SHARE * facts.span_ns
     return first if alone and np.count_nonzero(ops & (host.name == host.name[first])) == 1 else None
 
 
@@ -95,7 +95,7 @@ def _parts(facts: SourceFacts, row: int) -> Iterator[tuple[str, Intervals]]:
     yield "allocation", host.union(host.matching(ALLOCATES, RUNTIME))
     yield "waits for the device", host.union(facts.waits)
     if calls.any():
-        longest = int(np.argmax(host.sums(calls, host.durations)))
+        longest = int(np.argmax(host.totals(calls)))
         yield f"in {host.label(longest)}", host.own_time(calls & (host.name == longest))
         yield "in other calls", host.union(calls)
     ops = (host.kinds == OP) & facts.active

@@ -67,7 +67,7 @@ class Slices:
         return replace(self, **{column: getattr(self, column)[rows] for column in self.COLUMNS})
 
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """The most slices of one chunk: bounds the temporary arrays of every analysis."""
 
 Where: TypeAlias = Callable[[Index, I64], AnyArray]
@@ -229,6 +229,12 @@ class Scope:
     @cached_property
     def _parts_by_source(self) -> dict[int, tuple[RowPart, ...]]:
         return {source: tuple(parts) for source, parts in groupby(self.parts, attrgetter("source"))}
+
+    @property
+    def most(self) -> int:
+        """At least as many slices as the scope has, before its filter."""
+        chosen = () if self.work is None else self.work.chosen.values()
+        return sum(part.end - part.begin for part in self.parts) + sum(map(len, chosen))
 
     def rows_inside(self, kind: RowKind) -> tuple[RowPart, ...]:
         """Return what the scope holds of each row of a kind, unfiltered, by position, no empty ones."""

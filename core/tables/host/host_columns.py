@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -20,7 +20,7 @@ from ...base.vendors import any_of
 from ...index.flex import flex_work, is_flex, preparations, round_trips
 from ...index.format import NONE
 from ...index.store import Index
-from ...query.groups import Groups, concatenated, dense
+from ...query.groups import Groups, concatenated_columns, dense
 from ...query.lookup import nearest_around, op_names, rows_at
 from ...trace.cycle_stamps import preparing_slices
 from ..frame.scope import Scope, Slices
@@ -81,7 +81,7 @@ class HostSlices(Slices):
 
     self_ns: I64
     kinds: AnyArray  # OP, ANNOTATION, RUNTIME
-    lanes: I64  # places in Trace.lanes
+    lanes: AnyArray  # places in Trace.lanes, int32
 
     @cached_property
     def _distinct_names(self) -> tuple[I64, I64]:
@@ -126,6 +126,12 @@ class HostSlices(Slices):
             names[kind] = np.flatnonzero(seen).tolist()
         return names
 
+    def at(self, positions: AnyArray) -> Bools:
+        """Return which slices are those at some positions, -1 among them for none."""
+        is_one = np.zeros(len(self.index.column("slices.start")) + 1, np.bool_)
+        is_one[positions] = True
+        return is_one[self.positions]
+
     def counts(self, mask: Bools) -> I64:
         """Return how many of these slices there are by name."""
         return np.bincount(self.name[mask], minlength=len(self.texts)).astype(np.int64)
@@ -133,6 +139,10 @@ class HostSlices(Slices):
     def sums(self, mask: Bools, values: I64) -> I64:
         """Return the sum of values by name, over these slices."""
         return Groups(self.name[mask], len(self.texts)).sums(values[mask])
+
+    def totals(self, mask: Bools) -> I64:
+        """Return how long these slices take by name, ns."""
+        return Groups(self.name[mask], len(self.texts)).sums(self.ends[mask] - self.starts[mask])
 
     def first(self, mask: Bools) -> int:
         """Return the row of the first of these slices in the index."""
@@ -142,6 +152,11 @@ class HostSlices(Slices):
         """Return the row of the one of these slices with the greatest value, of equal ones the first."""
         rows = np.flatnonzero(mask)
         return int(rows[np.argmax(values[rows])])
+
+    def longest(self, mask: Bools) -> int:
+        """Return the row of the longest of these slices, of equal ones the first."""
+        rows = np.flatnonzero(mask)
+        return int(rows[np.argmax(self.ends[rows] - self.starts[rows])])
 
     def earliest(self, mask: Bools) -> int:
         """Return the row of the one of these slices that starts first."""
@@ -173,6 +188,13 @@ class HostSlices(Slices):
             todo = self.positions[rows[~hits[rows]]]
             hits[rows] = True
         return hits
+
+    def within(self, mask: Bools) -> Bools:
+        """Return which slices lie directly in one of some slices."""
+        above = self.index.column("slices.parent")
+        is_one = np.zeros(len(above) + 1, np.bool_)
+        is_one[self.positions[mask]] = True
+        return is_one[np.minimum(above[self.positions], len(above))]
 
     @cached_property
     def parents(self) -> I64:
@@ -219,25 +241,25 @@ def _kinds_of_flex(index: Index) -> AnyArray:
 def host_of(scope: Scope) -> HostSlices:
     """Return the host's slices of one source; of Python's functions loaders and waits for requests."""
     index = scope.trace.indexes[scope.source or 0]
+    columns = concatenated_columns(_host_parts(scope, index), scope.most)
+    return HostSlices(scope.source or 0, index, *(columns or [np.empty(0, np.int64)] * 8))
+
+
+def _host_parts(scope: Scope, index: Index) -> Iterator[tuple[AnyArray, ...]]:
+    """Yield columns of the host's slices, some at a time, in the order of those of HostSlices."""
     kinds = host_kinds(index)
     of_names = _kinds_of_flex(index) if is_flex(index) else None
     known: dict[int, bool] = {}
-    parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():
         kind = kinds[chunk.categories] if of_names is None else of_names[chunk.names]
         keep = kind != NO_KIND
         frames = np.flatnonzero(kind == PYTHON)
         if len(frames):
             keep[frames] = _are_kept(index, chunk.names[frames], known)
-        if keep.any():
-            names = op_names(index, chunk.positions, chunk.names)
-            columns = (chunk.positions, chunk.starts, chunk.ends, names, chunk.categories)
-            more, rows = (chunk.self_times, kind, chunk.lanes), np.flatnonzero(keep)
-            parts.append(tuple(column[rows] for column in (*columns, *more)))
-    pieces = [list(column) for column in zip(*parts)] or [[np.empty(0, np.int64)] for _ in range(8)]
-    parts.clear()  # each column's pieces go as it is put together: the next column is written in their place
-    gathered = [concatenated(pieces.pop(0)) for _ in range(len(pieces))]
-    return HostSlices(scope.source or 0, index, *gathered)
+        names = op_names(index, chunk.positions, chunk.names)
+        columns = (chunk.positions, chunk.starts, chunk.ends, names, chunk.categories)
+        more, rows = (chunk.self_times, kind, chunk.lanes.astype(np.int32)), np.flatnonzero(keep)
+        yield tuple(column[rows] for column in (*columns, *more))
 
 
 def _are_kept(index: Index, names: AnyArray, known: dict[int, bool]) -> AnyArray:
