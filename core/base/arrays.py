@@ -252,8 +252,10 @@ class Intervals:
         return Intervals(np.maximum(many.starts[at], few.starts[of]), np.minimum(many.ends[at], few.ends[of]))
 
     def union(self, *others: Intervals) -> Intervals:
-        starts, ends = zip(*((one.starts, one.ends) for one in (self, *others)))
-        return merge(np.concatenate(starts), np.concatenate(ends))
+        some = [one for one in (self, *others) if len(one)]
+        if len(some) < 2:
+            return some[0] if some else EMPTY
+        return merge(*(np.concatenate(edges) for edges in zip(*((one.starts, one.ends) for one in some))))
 
     def without(self, other: Intervals) -> Intervals:
         if not len(self) or not len(other):

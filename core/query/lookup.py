@@ -122,11 +122,16 @@ def locate_slice(index: Index, position: int) -> tuple[int, int]:
 
 def rows_of(index: Index, positions: AnyArray, kind: RowKind = RowKind.SLICES) -> I64:
     """Return the row of each slice (instant, sample) by position."""
-    rows, firsts = _rows_in_order(index, kind)
+    return _by_row(index, positions, kind, _rows_in_order(index, kind)[0])
+
+
+def _by_row(index: Index, positions: AnyArray, kind: RowKind, values: I64) -> I64:
+    """Return for each slice (instant, sample) the value of its row, of those of `_rows_in_order`."""
+    firsts = _rows_in_order(index, kind)[1]
     if bool((positions[1:] >= positions[:-1]).all()):
         # Many in order: where each row begins among them, instead of a search for each.
-        return np.repeat(rows, np.diff(np.searchsorted(positions, firsts), append=len(positions)))
-    return np.asarray(rows[np.searchsorted(firsts, positions, "right") - 1])
+        return np.repeat(values, np.diff(np.searchsorted(positions, firsts), append=len(positions)))
+    return np.asarray(values[np.searchsorted(firsts, positions, "right") - 1])
 
 
 @cached_per_object(3)
@@ -139,12 +144,14 @@ def _rows_in_order(index: Index, kind: RowKind) -> tuple[I64, I64]:
 
 def lanes_of(index: Index, positions: AnyArray, kind: RowKind = RowKind.SLICES) -> I64:
     """Return the number of the lane of each slice (instant, sample) by position."""
-    return np.asarray(index.rows["lane"][rows_of(index, positions, kind)], np.int64)
+    rows = _rows_in_order(index, kind)[0]
+    return _by_row(index, positions, kind, index.rows["lane"][rows].astype(np.int64))
 
 
 def depths_of_slices(index: Index, positions: AnyArray) -> I64:
     """Return the depth in its lane of the row of each slice; what lies around a slice lies in a row above."""
-    return np.asarray(index.rows["depth"][rows_of(index, positions)], np.int64)
+    rows = _rows_in_order(index, RowKind.SLICES)[0]
+    return _by_row(index, positions, RowKind.SLICES, index.rows["depth"][rows].astype(np.int64))
 
 
 def processes_of(index: Index, positions: AnyArray) -> I64:
@@ -252,6 +259,12 @@ def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: b
 
 def rows_around(index: Index, positions: AnyArray) -> I64:
     """Return for each of some slices the row of the nearest of them around it, -1 for none."""
+    begin, end = (int(positions[0]), int(positions[-1]) + 1) if len(positions) else (0, 0)
+    if end - begin == len(positions) and bool((positions[1:] > positions[:-1]).all()):
+        # All slices of a range: what is around one of them stands before it, in the range or ahead of it.
+        above = index.column("slices.parent")[begin:end].astype(np.int64)
+        above[above == NONE] = -1
+        return np.maximum(above - begin, -1)
     return rows_at(index, positions, nearest_around(index, positions, positions.astype(np.int64)))
 
 

@@ -221,10 +221,10 @@ def _host_working(facts: SourceFacts) -> Intervals:
     ends = np.sort(host.ends[facts.profiler])
     last = np.searchsorted(ends, host.ends[calls], "right")
     held = host.narrow(calls, last > np.searchsorted(ends, host.starts[calls], "right"))
-    busy = host.time_of_threads(facts.active, facts.waits | facts.transfers | held)
+    busy = host.time_of_threads(facts.outermost, facts.waits | facts.transfers | held)
     working = busy.union(host.union(held).without(facts.profiling))
     for lane, (time, _) in facts.profiled.items():
-        working = working.without(time.without(host.union(facts.active & (host.lanes != lane))))
+        working = working.without(time.without(host.union(facts.outermost & (host.lanes != lane))))
     return working
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from weakref import ref
 
 import numpy as np
 
@@ -84,7 +85,16 @@ class CaptureFacts:
         self.scope = scope
         self.baseline = baseline
         self._steps: dict[int, Steps | None] = {}
-        self.everyone: list[SourceFacts] = []
+        self._sources: list[ref[SourceFacts]] = []  # these hold it: without a cycle their columns go at once
+
+    @property
+    def everyone(self) -> list[SourceFacts]:
+        """The facts of each source or rank that is judged with these."""
+        return [facts for source in self._sources if (facts := source()) is not None]
+
+    def add(self, facts: SourceFacts) -> None:
+        """Take in one of the sources."""
+        self._sources.append(ref(facts))
 
     @cached_property
     def skew(self) -> Skew:
@@ -133,7 +143,7 @@ class SourceFacts:
         self.stray = stray  # pieces of device work whose times cannot be right
         self.outcomes: dict[str, tuple[object, Outcome]] = {}  # what rules said of it, by id
         self.index: Index = part.scope.trace.indexes[self.source]
-        self.capture.everyone.append(self)
+        self.capture.add(self)
 
     # -- other ranks --------------------------------------------------------------------------------------
 
@@ -268,6 +278,11 @@ class SourceFacts:
         return self.of_programs & ~self.profiler
 
     @cached_property
+    def outermost(self) -> Bools:
+        """Which of the active slices lie directly in no other of them: the time of all is theirs."""
+        return self.active & ~self.host.within(self.active)
+
+    @cached_property
     def of_programs(self) -> Bools:
         """Which of the host's slices are operators and calls, the profiler's own among them. The marks of
         steps are none: some writers give them the category of operators.
@@ -278,7 +293,7 @@ class SourceFacts:
     @cached_property
     def running(self) -> Intervals:
         """The time in which some thread runs an operator or call, waits among them."""
-        return self.host.union(self.active)
+        return self.host.union(self.outermost)
 
     @cached_property
     def loading(self) -> Intervals:
@@ -288,7 +303,7 @@ class SourceFacts:
     @cached_property
     def host_busy(self) -> Intervals:
         """The time in which some thread runs an operator or call and does not wait for the device."""
-        return self.host.time_of_threads(self.active, self.waits)
+        return self.host.time_of_threads(self.outermost, self.waits)
 
     @cached_property
     def compiler(self) -> Frame:

@@ -177,19 +177,20 @@ class TreeBuilder:
         self,
         nodes: I64,
         total: I64,
-        own: I64,
-        calls: I64,
+        own: int | I64,
+        calls: int | I64,
         positions: I64,
         sources: int | I64,
         longest: I64 | None = None,
     ) -> None:
-        """Add slices to their nodes, columns of equal length, summed up by node at once."""
+        """Add slices to their nodes, summed up by node: columns of equal length, or a number for all."""
         codes, paths = dense(nodes)
         groups = Groups(codes, len(paths))
         first = groups.longest(total if longest is None else longest)
         most = (total if longest is None else longest)[first]
         where = most, positions[first], np.broadcast_to(sources, len(nodes))[first]
-        self.parts.append((paths, *map(groups.sums, (total, own, calls)), *where))
+        sums = (groups.counts * n if isinstance(n, int) else groups.sums(n) for n in (total, own, calls))
+        self.parts.append((paths, *sums, *where))
 
     def add_nodes(self, nodes: I64, tree: CallTree, rows: I64, total: I64) -> None:
         """Add nodes of another tree, of equal ones the first source's first, with totals of their own."""
@@ -429,20 +430,18 @@ def slices_by_lane(scope: Scope, everything: bool = False) -> Iterator[tuple[int
 
 
 def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[Chunk], root: int) -> None:
-    positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
+    positions = concatenated([piece.positions for piece in pieces])
     starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
     names = builder.labels.of_slices(index, positions, name_in_tree)
     around, depths = rows_around(index, positions), depths_of_slices(index, positions)
     own = own_times(starts, ends, around, depths)
     nodes = paths_of(builder, names, around, depths, root)
-    builder.add(nodes, ends - starts, own, np.ones(len(nodes), np.int64), positions, source)
+    builder.add(nodes, ends - starts, own, 1, positions, source)
     if root != ROOT:
         top = around < 0
         duration = sum_of((ends - starts)[top])
         longest = int(np.argmax(np.where(top, ends - starts, -1)))
-        one = np.array([duration], np.int64)
-        zero = np.zeros(1, np.int64)
-        builder.add(np.array([root]), one, zero, zero, positions[[longest]], source)
+        builder.add(np.array([root]), np.array([duration], np.int64), 0, 0, positions[[longest]], source)
 
 
 def own_times(starts: I64, ends: I64, around: I64, depths: I64) -> I64:
@@ -506,17 +505,16 @@ def _add_launched(builder: TreeBuilder, work: Frame) -> None:
         rows = np.flatnonzero(work.book == book)
         above[rows] = _captured_nodes(builder, work[rows], above[rows])
     leaves = _nodes_of(builder, above, builder.labels.of_slices(index, positions, name_in_tree))
-    builder.add(leaves, durations, durations, np.ones(len(positions), np.int64), positions, source)
+    builder.add(leaves, durations, durations, 1, positions, source)
 
     # The time of work counts for every slice around its launch.
     spent = np.zeros(len(stack), np.int64)
     add_at(spent, calls, durations[is_known])
     if len(stack):
         spent = added_upwards(spent, around)
-        builder.add(nodes, spent, np.zeros_like(spent), np.ones_like(spent), stack, source)
+        builder.add(nodes, spent, 0, 1, stack, source)
     if not is_known.all():
-        zero = np.zeros(int(np.count_nonzero(~is_known)), np.int64)
-        builder.add(above[~is_known], durations[~is_known], zero, zero, positions[~is_known], source)
+        builder.add(above[~is_known], durations[~is_known], 0, 0, positions[~is_known], source)
 
 
 def _captured_nodes(builder: TreeBuilder, work: Frame, launches: I64) -> I64:
@@ -539,6 +537,6 @@ def _captured_nodes(builder: TreeBuilder, work: Frame, launches: I64) -> I64:
         longest[calls[order]] = np.arange(1, len(rows) + 1)  # the place in the order, from 1
         longest = greatest_upwards(longest, around)
         replays = greatest_upwards(np.bincount(calls, minlength=len(stack)).astype(np.int64), around)
-        spent, nothing = added_upwards(spent, around), np.zeros(len(stack), np.int64)
-        builder.add(paths, spent, nothing, replays, own[order[longest - 1]], work.source_number)
+        spent = added_upwards(spent, around)
+        builder.add(paths, spent, 0, replays, own[order[longest - 1]], work.source_number)
     return nodes

@@ -51,8 +51,9 @@ class StepLengths:
     ahead: AnyArray  # float; by how many steps the host of the step's process runs ahead at most; 0: it waits
 
 
-def step_lengths(scope: Scope, steps: Steps) -> StepLengths:
-    """Return the lengths of the steps of a source, each process by itself.
+def step_lengths(scope: Scope, steps: Steps, stepped: Frame | None = None) -> StepLengths:
+    """Return the lengths of the steps of a source, each process by itself; `stepped` is all device work of
+    the source with the place of its step, where somebody has that.
 
     Counted by window (as HTA does), a step is as long as its mark.
     """
@@ -60,7 +61,7 @@ def step_lengths(scope: Scope, steps: Steps) -> StepLengths:
     length, cadence, ahead = marks.copy(), np.full(len(steps), np.nan), np.zeros(len(steps))
     if scope.attribute != "launch" or not len(steps):
         return StepLengths(length, cadence, ahead)
-    work = _work_of_steps(scope, steps)
+    work = _timed(_stepped(scope, steps) if stepped is None else stepped)
     done = Groups(work.step, len(steps)).most(work.end, np.iinfo(np.int64).min)
     for process in distinct(steps.processes).tolist():
         rows = np.flatnonzero(steps.processes == process)
@@ -88,17 +89,18 @@ def _until_done(starts: I64, ends: I64, done: I64) -> I64:
     return ends + late - starts
 
 
-def _work_of_steps(scope: Scope, steps: Steps) -> Frame:
-    """Return the device work that the steps of a source launched, with the place of its step; without what
-    stands on another clock.
-    """
+def _stepped(scope: Scope, steps: Steps) -> Frame:
+    """Return all device work of the source of some steps, with the place of its step."""
     whole = work_of(
         replace(scope, range=None, where=None, lanes=None, work=None, source=steps.source, label="")
     )
-    timed = whole[np.flatnonzero(whole.is_timed & ~whole.is_elsewhere)]
-    work = timed[np.argsort(timed.position, kind="stable")]
-    work = work.plus(step=steps_of_work(scope, steps, work.position).steps)
-    return work[np.flatnonzero(work.step >= 0)]
+    work = whole[np.argsort(whole.position, kind="stable")]
+    return work.plus(step=steps_of_work(scope, steps, work.position).steps)
+
+
+def _timed(work: Frame) -> Frame:
+    """Return what steps launched of some work, without what has no usable times or is on another clock."""
+    return work[np.flatnonzero((work.step >= 0) & work.is_timed & ~work.is_elsewhere)]
 
 
 def _edges(work: Frame, rows: I64, count: int) -> tuple[I64, int] | None:

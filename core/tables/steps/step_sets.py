@@ -80,15 +80,11 @@ class StepSets:
             "DataLoader": self.merged(ops[loader]),
             "CpuOp": self.merged(ops[~collective & ~loader]),
         }
-        parts = [collectives, *of_host.values()]
-        starts, ends = (
-            np.concatenate([getattr(part, side) for part in parts]) for side in ("starts", "ends")
-        )
-        return merge(starts, ends), {
+        return collectives.union(*of_host.values()), {
             "Kernel": work.union(is_kernel & ~joint),
             "Memcpy": work.union(copies),
             "Memset": work.union(sets),
-            "Communication": work.union(is_kernel & joint).union(collectives).union(self.merged(noted)),
+            "Communication": work.union(is_kernel & joint).union(collectives, self.merged(noted)),
             **of_host,
         }
 
@@ -98,13 +94,18 @@ class StepSets:
         processes = distinct(self.chosen.processes)
         return owners_of_work(self.scope.trace, self.chosen.source, self.work.position, processes)
 
-    @cached_property
+    @property
     def by_process(self) -> tuple[tuple[I64, StepSets], ...]:
         """For each process: the rows of its steps, the sets of its slices and of those of no process."""
+        return self._several or ((np.arange(len(self.chosen)), self),)
+
+    @cached_property
+    def _several(self) -> tuple[tuple[I64, StepSets], ...]:
+        """`by_process` of several processes: nothing that is kept here holds these sets themselves."""
         chosen = self.chosen
         processes = distinct(chosen.processes)
         if len(processes) < 2:
-            return ((np.arange(len(chosen)), self),)
+            return ()
         everything = processes_of(self.index, np.arange(len(self.index.column("slices.start"))))
         parts = []
         for process in processes.tolist():
@@ -130,6 +131,11 @@ class StepSets:
     @cached_property
     def steps_of_work(self) -> StepsOfWork:
         return steps_of_work(self.scope, self.chosen, self.work.position)
+
+    @cached_property
+    def stepped(self) -> Frame:
+        """The device work, with the place of the step that launched each piece."""
+        return self.work.plus(step=self.steps_of_work.steps)
 
     def positions(self, categories: Container[str]) -> I64:
         mask = category_mask(self.index, categories)

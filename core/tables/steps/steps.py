@@ -112,7 +112,9 @@ def _table(scope: Scope) -> Table:
             work = work_of(replace(scope, range=None, source=source, work=None))
             rests.append(_Rest(sum_of(work.dur), len(work)))
             continue
-        sets, lengths = StepSets(scope, own), step_lengths(scope, own)
+        sets = StepSets(scope, own)
+        is_all = scope.attribute == "launch" and scope.where is None and scope.lanes is None
+        lengths = step_lengths(scope, own, sets.stepped if is_all else None)
         of_length = {"length_ns": lengths.length, "cadence_ns": lengths.cadence}
         values = step_columns(scope, own, sets) | of_length
         part = _SourceSteps(own, own.within(scope.range), values, float(lengths.ahead.max(initial=0)))
@@ -274,7 +276,7 @@ def step_columns(scope: Scope, chosen: Steps, sets: StepSets | None = None) -> d
             columns.setdefault(key, np.empty(len(chosen), values.dtype))[rows] = values
     if scope.attribute == "launch":
         held = sets.steps_of_work
-        columns |= _device_columns(sets.work.plus(step=held.steps), len(chosen))
+        columns |= _device_columns(sets.stepped, len(chosen))
         groups, rules = Groups(held.steps[held.steps >= 0], len(chosen)), held.rules[held.steps >= 0]
         columns |= {f"by_{rule.name.lower()}": groups.counts_where(rules == rule) for rule in RULES}
     return columns
