@@ -44,6 +44,7 @@ DEVICE_TYPES = (1, 6)
 PRIVATE_TYPE = 20
 """c10 device types: CUDA and HIP; PrivateUse1, whose runtime's own records say 1 too."""
 ANYWHERE = (-(2**62), 2**62)
+NEVER_ENDS = np.iinfo(np.int64).max
 PIECE = 1 << 16
 """Pieces of device work whose time is counted for all ops around them at once."""
 
@@ -62,11 +63,15 @@ class OpMemory:
 
     def between(self, start: I64, end: I64) -> tuple[I64, I64]:
         """Return (host bytes, device bytes) from each start to each end, both edges included."""
+        host, device = np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
         if not len(self):
-            none = np.zeros(len(start), np.int64)
-            return none, none
-        low, high = np.searchsorted(self.times, start, "left"), np.searchsorted(self.times, end, "right")
-        return sums_between(self.host, low, high), sums_between(self.device, low, high)
+            return host, device
+        low = np.searchsorted(self.times, start, "left")
+        # Most hold no record: the next one is behind their end.
+        some = np.flatnonzero(np.append(self.times, NEVER_ENDS)[low] <= end)
+        low, high = low[some], np.searchsorted(self.times, end[some], "right")
+        host[some], device[some] = sums_between(self.host, low, high), sums_between(self.device, low, high)
+        return host, device
 
     def outside(self, start: I64, end: I64) -> npt.NDArray[np.bool_]:
         """Return which records lie in none of these events (of any thread)."""

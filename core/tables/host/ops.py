@@ -346,10 +346,8 @@ def _cut(scope: Scope, times: I64) -> I64:
 
 def _without_children(values: I64, parent: npt.NDArray[np.int32], alive: npt.NDArray[np.bool_]) -> I64:
     """Return each event's value minus those of its direct children."""
-    own = values.copy()
-    if not values.any():
-        return own
-    children = np.flatnonzero(alive & (parent >= 0))
+    own, children = values.copy(), np.flatnonzero(values)
+    children = children[alive[children] & (parent[children] >= 0)]
     add_at(own, parent[children], -values[children])
     return own
 
