@@ -77,7 +77,7 @@ def _cuts(
     """Add a cut of the example of each file that has something in it."""
     names = []
     for number, index in enumerate(trace.indexes):
-        if not example.label and len(index.column("slices.start")) > MAX_SLICES:
+        if not example.label and index.length("slices.start") > MAX_SLICES:
             continue
         piece = folder / f"{number}.json"
         name = f"trace-{number}.json.gz" if len(trace.indexes) > 1 else "trace.json.gz"

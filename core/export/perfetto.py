@@ -333,7 +333,7 @@ class SourceEvents:
             for tag, end in ((47, "source"), (48, "target"))
         ]
         used = _values(scope, source, tracks, "name")
-        names = np.zeros(len(index.column("strings.offset")) + 1, np.int64)
+        names = np.zeros(index.length("strings.offset") + 1, np.int64)
         names[used] = writer.numbers(NAME, index.strings(used))
         categories = writer.numbers(CATEGORY, index.categories)
         return cls(writer, scope, source, index, names, categories, store, ends)

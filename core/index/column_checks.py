@@ -143,9 +143,10 @@ def _check_longest(name: str, values: AnyArray, columns: Columns) -> None:
     some = count > 0
     begin, size = rows["first"][some].astype(np.int64), rows["count"][some].astype(np.int64)
     first, count = first[some].astype(np.int64), count[some]
-    positions = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
-    longest = values[positions].astype(np.int64)
-    sound = (longest >= np.repeat(begin, count)) & (longest < np.repeat(begin + size, count))
+    # Of each row's part from its begin to its end, which the next one's begin need not be.
+    edges, padded = np.stack([first, first + count], axis=1).ravel(), np.append(values.astype(np.int64), 0)
+    least, most = (of.reduceat(padded, edges)[::2] for of in (np.minimum, np.maximum))
+    sound = (least >= begin) & (most < begin + size)
     require(bool(sound.all()), f"{name}: the longest slice of a row is elsewhere")
 
 

@@ -354,8 +354,8 @@ def has_memory_records(index: Index) -> bool:
     may have them: this is asked before the first picture.
     """
     may_have = {
-        MEMORY_RECORD: len(index.column("instants.start")),
-        ALLOCATION_EVENT: len(index.column("promoted.allocator.position")),
+        MEMORY_RECORD: index.length("instants.start"),
+        ALLOCATION_EVENT: index.length("promoted.allocator.position"),
     }
     return any(count and index.string_numbers(name, limit=1) for name, count in may_have.items())
 
@@ -382,7 +382,7 @@ def _texts(index: Index, where: Where) -> Iterator[str]:
     elif where == "category":
         yield from index.categories
     elif where == "name":
-        yield from index.strings(np.arange(min(MAX_NAMES, len(index.column("strings.offset")) - 1)))
+        yield from index.strings(np.arange(min(MAX_NAMES, index.length("strings.offset") - 1)))
     else:
         yield from (f"{key}: {str(value)[:MAX_VALUE]}" for key, value in index.envelope.items())
 

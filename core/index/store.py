@@ -154,6 +154,9 @@ class Index:
             self.column(name)
 
     def length(self, name: str) -> int:
+        """Return how many values a column has, without reading it."""
+        if (column := self._columns.get(name)) is not None:
+            return len(column)
         entry = self.manifest["columns"].get(name)
         return 0 if entry is None else int(entry["length"])
 
@@ -275,7 +278,7 @@ class Index:
     def resolve_long(self, raw: AnyArray, positions: I64, long: str = "long.duration") -> I64:
         """Return raw uint32 durations as int64 with the LONG ones looked up; any shape."""
         values: I64 = raw.astype(np.int64)
-        if len(self.column("long.position")):
+        if self.length("long.position"):
             mask = values == LONG
             if mask.any():
                 where = np.searchsorted(self.column("long.position"), positions[mask].astype(np.uint32))

@@ -92,7 +92,7 @@ class WithCounters(TraceWithMore):
 def with_cheap_lanes(trace: Trace) -> WithCounters:
     """Return a trace with its memory lanes, unless looking for records among its events takes long."""
     held = [index for index in trace.indexes if has_memory_records(index)]
-    jobs = any(len(index.column("slices.start")) <= CHEAP and is_flex(index) for index in trace.indexes)
+    jobs = any(index.length("slices.start") <= CHEAP and is_flex(index) for index in trace.indexes)
     recorded = bool(held) and sum(map(_possible_records, held)) <= CHEAP
     if not recorded and not jobs:
         return WithCounters(trace, ())
@@ -110,7 +110,7 @@ def with_cheap_lanes(trace: Trace) -> WithCounters:
 
 def _possible_records(index: Index) -> int:
     """Return among how many events those are that allocators recorded."""
-    return len(index.column("instants.start")) + len(index.column("slices.start")) * bool(
+    return index.length("instants.start") + index.length("slices.start") * bool(
         len(named_events(index))
     )
 

@@ -95,7 +95,7 @@ def flows_of_ranges(index: Index, ranges: list[tuple[int, int]]) -> I64:
 
 def flows_between(index: Index, slices: Iterable[I64 | slice]) -> I64:
     """Return the numbers of the flows whose both ends are among slices, given by position or as ranges."""
-    count = len(index.column("slices.start"))
+    count = index.length("slices.start")
     inside = np.zeros(count + 1, np.bool_)  # the last: an end in no slice
     for some in slices:
         inside[some] = True

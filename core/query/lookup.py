@@ -219,7 +219,7 @@ def op_names(index: Index, positions: AnyArray, names: AnyArray) -> AnyArray:
     """Return the string numbers of what slices of these names are called as operators: of nodes of a model
     the type that an argument says, of all others the name.
     """
-    if not len(index.column("promoted.op_name.position")):
+    if not index.length("promoted.op_name.position"):
         return names
     types = promoted_of(index, "op_name", positions, -1)
     return np.where(types >= 0, types, names).astype(names.dtype)
@@ -270,7 +270,7 @@ def rows_around(index: Index, positions: AnyArray) -> I64:
 
 def rows_at(index: Index, positions: AnyArray, others: AnyArray) -> I64:
     """Return for each of some positions (or -1) its row among the first ones, -1 for what is not there."""
-    numbers = np.zeros(len(index.column("slices.parent")) + 1, np.uint32)  # from 1; 0 for what is not there
+    numbers = np.zeros(index.length("slices.parent") + 1, np.uint32)  # from 1; 0 for what is not there
     numbers[positions] = np.arange(1, len(positions) + 1, dtype=np.uint32)
     return numbers[others].astype(np.int64) - 1
 

@@ -40,7 +40,7 @@ class Search:
         """Look for what a filter matches; `titles` are those of its lanes, `rank` that of its rank."""
         self.index, self.titles, self.rank = index, titles, rank
         self.filter, self.cancelled = filter, cancelled
-        self.count = len(index.column("slices.start"))
+        self.count = index.length("slices.start")
         arguments = [
             (term, promoted_argument(term.key)) for term in filter.terms if isinstance(term, Argument)
         ]

@@ -53,7 +53,7 @@ def _collect(index: Index, source: int, step_names: U32, category: str | None) -
         [name not in others if category is None else name == category for name in index.categories], np.bool_
     )
     kinds, names = index.column("row_categories"), index.column("slices.name")
-    is_step = np.zeros(len(index.column("strings.offset")), np.bool_)
+    is_step = np.zeros(index.length("strings.offset"), np.bool_)
     is_step[step_names] = True
     steps: list[SourceStep] = []
     for row in index.rows[index.rows["kind"] == RowKind.SLICES]:

@@ -208,7 +208,7 @@ class QueryTables:
         }
 
     def _slices(self) -> list[Columns]:
-        counts = [len(index.column("slices.start")) for index in self.trace.indexes]
+        counts = [index.length("slices.start") for index in self.trace.indexes]
         return [self._of_slices(source, np.arange(count)) for source, count in enumerate(counts)]
 
     def _ops(self) -> list[Columns]:

@@ -28,7 +28,7 @@ def absent(trace: Trace) -> frozenset[Need]:
         lacks.add("ranks")
     if not is_report(trace):
         lacks.add("report")
-    if sum(len(index.column("strings.blob")) for index in trace.indexes) > MAX_BYTES:
+    if sum(index.length("strings.blob") for index in trace.indexes) > MAX_BYTES:
         return frozenset(lacks)
     if not any(map(has_memory_records, trace.indexes)):
         lacks.add("memory")

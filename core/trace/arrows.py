@@ -78,7 +78,7 @@ def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arr
     by_source: dict[int, list[tuple[int, int]]] = {}
     for row, start, end in windows:
         index = trace.indexes[row.source]
-        if row.kind is RowKind.SLICES and len(index.column("flows.source")):
+        if row.kind is RowKind.SLICES and index.length("flows.source"):
             by_source.setdefault(row.source, []).append(positions_within(index, row.number, start, end))
     numbers = {
         source: flows_of_ranges(trace.indexes[source], sorted(set(ranges)))

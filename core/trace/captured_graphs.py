@@ -118,7 +118,7 @@ def _remembered(index: Index, stored: dict[str, Any]) -> CapturedGraphs:
     last = max((end for one in captures for _, end in one.graphs), default=0)
     if not last <= len(launches) == len(nodes) == len(kernels):
         raise ValueError("its columns are not equally long")
-    if len(launches) and not 0 <= launches.min() <= launches.max() < len(index.column("slices.start")):
+    if len(launches) and not 0 <= launches.min() <= launches.max() < index.length("slices.start"):
         raise ValueError("a launch is none of the index")
     return CapturedGraphs(index, captures, launches, kernels, nodes)
 

@@ -62,7 +62,7 @@ def find(
         titles[lane.source][lane.number] = lane.title
     offsets = [lane_offsets(index, source, clocks) for source, index in enumerate(trace.indexes)]
     positions = [np.empty(0, np.uint32) for _ in trace.indexes]
-    of = sum(len(index.column("slices.start")) for index in trace.indexes)
+    of = sum(index.length("slices.start") for index in trace.indexes)
     remark, last_report = "", monotonic()
     for source, index in enumerate(trace.indexes):
         search = Search(index, titles[source], ranks.get(source, ""), filter, cancelled)

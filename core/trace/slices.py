@@ -121,7 +121,7 @@ class TraceSlices(TraceLanes):
 
     def has_slice(self, source: int, position: int) -> bool:
         in_source = 0 <= source < len(self.indexes)
-        return in_source and 0 <= position < len(self.indexes[source].column("slices.start"))
+        return in_source and 0 <= position < self.indexes[source].length("slices.start")
 
     def check_columns(self) -> None:
         """Check the checksums of everything that the sources' indexes hold; DamagedIndexError."""

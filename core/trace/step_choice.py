@@ -147,7 +147,7 @@ def find_steps(
     that cover most of the device's time most regularly; None where there is nothing of the kind.
     """
     index, clocks = trace.indexes[source], clocks or Clocks()
-    if not len(index.column("slices.name")):
+    if not index.length("slices.name"):
         return None  # as of files that are still read
     if name is not None:
         positions, lengths = _by_name(index, name)

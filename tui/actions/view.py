@@ -35,7 +35,8 @@ def first_session(trace: Trace, width: int) -> Session:
     middle.
     """
     view, steps = view_of(*trace.opening_span, width), step_marks(trace, trace.clocks)
-    seen = [step for step in steps if view.start <= step.start < view.end]
+    low, high = view.start, view.end
+    seen = [step for step in steps if low <= step.start < high]
     cursor = seen[0].start if seen else view.edge(view.width // 2)
     session = without_minor_lanes(trace, Session(view, cursor, clocks=trace.clocks))
     if (pair := pair_of(trace)) is not None:

@@ -498,7 +498,7 @@ def without_events(facts: SourceFacts, _limits: Limits) -> Outcome:
 )
 def without_durations(facts: SourceFacts, _limits: Limits) -> Outcome:
     index = facts.index
-    if len(index.column("slices.start")):
+    if index.length("slices.start"):
         return None
     rows, times = _instants(facts)
     if not len(rows):
@@ -526,7 +526,7 @@ def _instants(facts: SourceFacts) -> tuple[I64, I64]:
     records of allocators aside.
     """
     index, scope = facts.index, facts.scope
-    rows = np.arange(len(index.column("instants.start")))
+    rows = np.arange(index.length("instants.start"))
     rows = rows[~np.isin(rows, memory_records(index))]
     lanes = lanes_of(index, rows, RowKind.INSTANTS)
     inside = scope.has_lanes(facts.source, lanes)

@@ -54,7 +54,7 @@ def cached_table(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
 
 def is_worth_caching(scope: Scope) -> bool:
     """Tell whether a scope is a whole trace, and a large one."""
-    size = sum(len(index.column("slices.start")) for index in scope.trace.indexes)
+    size = sum(index.length("slices.start") for index in scope.trace.indexes)
     return size >= MIN_SLICES and is_whole(scope)
 
 
@@ -131,7 +131,7 @@ def _read(path: Path, scope: Scope) -> Table | None:
 
 def _is_sound(table: Table, scope: Scope) -> bool:
     """Tell whether all columns are there and equally long, and each row's slice is one of the trace."""
-    lengths = [len(index.column("slices.start")) for index in scope.trace.indexes]
+    lengths = [index.length("slices.start") for index in scope.trace.indexes]
     columns = [table.data[column.key] for column in table.columns]
     rows = [column for column in (*columns, table.positions, table.sources) if column is not None]
     if len({len(column) for column in rows}) > 1 or not set(table.keys) <= table.data.keys():

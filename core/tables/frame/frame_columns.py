@@ -321,7 +321,7 @@ def timed_work(scope: Scope) -> Frame:
 
 def _is_timed(part: Frame) -> AnyArray:
     index = part.index
-    if index.column("slices.start")[part.position].all() and not len(index.column("flags.position")):
+    if index.column("slices.start")[part.position].all() and not index.length("flags.position"):
         return np.ones(len(part), np.bool_)
     return ~np.isin(part.position, untimed_work(index, part.scope.trace.launches(part.source_number)))
 

@@ -251,4 +251,4 @@ def _kind_of_name(name: str, table: KindTable) -> str:
 @cached_per_object()
 def _kinds_of_names(index: Index, table: KindTable) -> AnyArray:
     """Return the kind of each string of an index as far as it was asked for, else -1."""
-    return np.full(len(index.column("strings.offset")), -1, np.int16)
+    return np.full(index.length("strings.offset"), -1, np.int16)

@@ -89,7 +89,7 @@ def _positions(scope: Scope, source: int, numbers: I64, category: str, whole: bo
     own = category_mask(index, {category} if category else ())
     if not len(numbers) and not (whole and own.any()):
         return np.empty(0, np.int64)
-    is_name = np.zeros(len(index.column("strings.offset")), np.bool_)
+    is_name = np.zeros(index.length("strings.offset"), np.bool_)
     is_name[numbers] = True
     is_host, is_whole = category_mask(index, HOST_EVENTS) | own, own & whole
     names, categories = index.column("slices.name"), index.column("slices.category")

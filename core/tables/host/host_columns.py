@@ -128,7 +128,7 @@ class HostSlices(Slices):
 
     def at(self, positions: AnyArray) -> Bools:
         """Return which slices are those at some positions, -1 among them for none."""
-        is_one = np.zeros(len(self.index.column("slices.start")) + 1, np.bool_)
+        is_one = np.zeros(self.index.length("slices.start") + 1, np.bool_)
         is_one[positions] = True
         return is_one[self.positions]
 
@@ -229,7 +229,7 @@ def _kinds_of_flex(index: Index) -> AnyArray:
     job is an annotation, device work is none, and all else (preparing, waiting, converting) is a call.
     Preparing is the device's where its stamps say so.
     """
-    kinds = np.full(len(index.column("strings.offset")), RUNTIME, np.uint8)
+    kinds = np.full(index.length("strings.offset"), RUNTIME, np.uint8)
     kinds[round_trips(index)] = ANNOTATION
     kinds[flex_work(index)] = NO_KIND
     with suppress(UnreadableError):  # the file has gone: nothing is known of its stamps

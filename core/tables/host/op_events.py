@@ -59,7 +59,7 @@ class OpEvents:
     @cached_property
     def where(self) -> I32:
         """Event number of each position of the index, -1 where it is none."""
-        events = np.full(len(self.index.column("slices.start")), -1, np.int32)
+        events = np.full(self.index.length("slices.start"), -1, np.int32)
         events[self.positions] = np.arange(len(self), dtype=np.int32)
         return events
 
@@ -181,7 +181,7 @@ def positions_of(scope: Scope, source: int, has_category: AnyArray) -> I64:
 
 def name_keys(index: Index, numbers: AnyArray) -> tuple[I32, tuple[str, ...]]:
     """Return (a key per slice, the keys' texts): its name, but all profiler steps are one."""
-    used = np.zeros(len(index.column("strings.offset")), np.bool_)
+    used = np.zeros(index.length("strings.offset"), np.bool_)
     used[numbers] = True
     present = np.flatnonzero(used)
     table = np.zeros(len(used), np.int32)

@@ -106,7 +106,7 @@ class StepSets:
         processes = distinct(chosen.processes)
         if len(processes) < 2:
             return ()
-        everything = processes_of(self.index, np.arange(len(self.index.column("slices.start"))))
+        everything = processes_of(self.index, np.arange(self.index.length("slices.start")))
         parts = []
         for process in processes.tolist():
             rows = np.flatnonzero(chosen.processes == process)
@@ -158,7 +158,7 @@ class StepSets:
 
     def merged(self, positions: I64) -> Intervals:
         """Return the time that these slices cover; those inside another of them need not be looked at."""
-        member = np.zeros(len(self.index.column("slices.start")), np.bool_)
+        member = np.zeros(self.index.length("slices.start"), np.bool_)
         member[positions] = True
         above = self.index.column("slices.parent")[positions]
         known = above != NONE
@@ -172,7 +172,7 @@ def _counted_slices(scope: Scope, source: int) -> AnyArray | None:
     if scope.lanes is None and scope.where is None:
         return None
     index = scope.trace.indexes[source]
-    counted = np.zeros(len(index.column("slices.start")), np.bool_)
+    counted = np.zeros(index.length("slices.start"), np.bool_)
     for chunk in replace(scope, range=None, source=source, work=None).chunks():
         counted[chunk.positions] = True
     return counted

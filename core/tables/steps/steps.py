@@ -123,7 +123,7 @@ def _table(scope: Scope) -> Table:
     rest = _Rest(*map(sum_of, zip(*rests)))
     word = device_word(scope.trace)
     # A log laid over the trace has no slices, and is no source of steps.
-    several = sum(len(index.column("slices.start")) > 0 for index in scope.trace.indexes) > 1
+    several = sum(index.length("slices.start") > 0 for index in scope.trace.indexes) > 1
     processes = any(len(set(part.steps.processes.tolist())) > 1 for part in parts)
     ahead = max((part.ahead for part in parts), default=0.0)
     own_length = any(
