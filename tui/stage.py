@@ -52,8 +52,9 @@ T = TypeVar("T")
 class Recent(Generic[K, T]):
     """The newest results of jobs by key, so that going back to one shows it at once."""
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self, room: int, size: Callable[[T], int] | None = None, most: int = 0) -> None:
+        """Hold up to `room` results, of sizes up to `most` together; the newest in any case."""
+        self._room, self._size, self._most = room, size or (lambda _: 0), most
         self._results: dict[K, T] = {}
 
     def get(self, key: K) -> T | None:
@@ -62,8 +63,9 @@ class Recent(Generic[K, T]):
 
     def put(self, key: K, result: T) -> None:
         self._results.pop(key, None)
-        while len(self._results) >= self._room:
-            del self._results[next(iter(self._results))]
+        left = self._most - self._size(result) - sum(map(self._size, self._results.values()))
+        while self._results and (len(self._results) >= self._room or left < 0):
+            left += self._size(self._results.pop(next(iter(self._results))))
         self._results[key] = result
 
     def clear(self) -> None:

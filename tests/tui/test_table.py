@@ -51,7 +51,7 @@ class Host(App[None]):
 
         columns = [
             ColumnView("name", 0, text),
-            ColumnView("key", 8, lambda row: str(row % 1000), right=True, keys=keys),
+            ColumnView("key", 8, lambda row: str(row % 1000), right=True, keys=lambda: keys),
         ]
         self.query_one(VirtualTable).show(columns, self.rows)
         self.query_one(VirtualTable).focus()
@@ -107,7 +107,7 @@ async def test_the_mouse_takes_what_it_points_at() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         table = app.query_one(VirtualTable)
         keys, names = np.arange(3000), ("first", "second", "third")
-        columns = [ColumnView(name, size, str, keys=keys) for name, size in zip(names, (12, 8, 10))]
+        columns = [ColumnView(name, size, str, keys=lambda: keys) for name, size in zip(names, (12, 8, 10))]
         table.show([*columns, ColumnView("rest", 0, str)], 3000)
         await pilot.pause()
         heading = "".join(segment.text for segment in table.render_line(0))
@@ -150,7 +150,9 @@ class Narrow(App[None]):
     def compose(self) -> ComposeResult:
         """Make the table."""
         columns = [
-            ColumnView(f"c{number}", 8, lambda row, number=number: f"{number}:{row}", keys=np.arange(2))
+            ColumnView(
+                f"c{number}", 8, lambda row, number=number: f"{number}:{row}", keys=lambda: np.arange(2)
+            )
             for number in range(6)
         ]
         table = VirtualTable()

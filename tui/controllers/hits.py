@@ -137,6 +137,6 @@ def hit_columns(table: Table) -> list[ColumnView]:
                 return format_moment(int(table.numbers(key)[row]))
             return text_in_unit(table.column(key), table.value(row, key))
 
-        keys, right = table.sort_keys(column), column.unit != "text"
+        keys, right = partial(table.sort_keys, column), column.unit != "text"
         columns.append(ColumnView(column.heading, WIDTHS.get(column.key, 0), written, right=right, keys=keys))
     return columns

@@ -32,6 +32,8 @@ from .panels import PanelController
 
 MAX_TABLES, MAX_TREES = 8, 4
 """The number of each that are held, so that going back to a range shows its table at once."""
+MAX_ROWS = 1 << 20
+"""The rows of all tables that are held, but for the newest: 4.6 million segments of a path are 380 MB."""
 Key: TypeAlias = tuple[object, ...]
 
 
@@ -39,7 +41,9 @@ class TableController(Controller):
     def __init__(self, app: Stage, panels: PanelController) -> None:
         super().__init__(app)
         self.panels = panels
-        self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(MAX_TABLES)
+        self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(
+            MAX_TABLES, lambda held: len(held[0]), MAX_ROWS
+        )
         self._trees: Recent[Key, DrawnTree] = Recent(MAX_TREES)
         self._slices: Table | None = None  # those of a call
         self._takes_arrows = False  # whether they are to have the arrows once they are listed

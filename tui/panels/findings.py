@@ -8,6 +8,7 @@ import numpy as np
 from rich.text import Text
 from textual.app import ComposeResult
 
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.tables.findings.finding import Finding, Findings
@@ -91,7 +92,10 @@ class FindingsPane(TablePane):
 
 def finding_columns(findings: Findings) -> list[ColumnView]:
     rows = findings.findings
-    claims = np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
+
+    def claims() -> I64:
+        return np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
+
     return [
         ColumnView("Cost", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
         ColumnView("Of time", 7, lambda row: _share(rows[row]), right=True, keys=claims),

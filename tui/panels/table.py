@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from rich.style import Style
@@ -204,7 +205,7 @@ def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> Colu
         0 if wide else max(least, titled),
         cell_text,
         right=not text,
-        keys=table.sort_keys(column),
+        keys=partial(table.sort_keys, column),
         least=max(least, titled) if wide else least,
         style=style if column.change else None,
         part=part,

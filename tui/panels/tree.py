@@ -231,14 +231,14 @@ def _columns(tree: DrawnTree, first: int, behind: int) -> list[ColumnView]:
 
     numbers = columns_of(replace(tree.table, columns=tree.table.columns[1:]), "total_ns")
     return [
-        ColumnView(tree.table.columns[0].heading, 0, name, keys=np.arange(behind - first), chief=1),
+        ColumnView(tree.table.columns[0].heading, 0, name, keys=lambda: np.arange(behind - first), chief=1),
         *(_moved(column, first, behind) for column in numbers),
     ]
 
 
 def _moved(column: ColumnView, first: int, behind: int) -> ColumnView:
     """Return a column without the rows before `first` and from `behind` on."""
-    keys = None if column.keys is None else column.keys[first:behind]
-    share = column.part
+    of_all, share = column.keys, column.part
+    keys = None if of_all is None else lambda: of_all()[first:behind]
     part = None if share is None else lambda row: share(row + first)
     return replace(column, text=lambda row: column.text(row + first), keys=keys, part=part)

@@ -40,15 +40,15 @@ MIN_OPEN = 4
 class ColumnView:
     """A column: its title, its width in cells (0: what is left over), and what it sorts by.
 
-    `text(row)` is asked for visible rows only; `keys` are one sortable value per row, None where the column
-    cannot be sorted.
+    `text(row)` is asked for visible rows only; `keys()` for one sortable value per row where rows are sorted
+    by the column, None where they cannot be.
     """
 
     title: str
     width: int
     text: Callable[[int], str]
     right: bool = False
-    keys: AnyArray | None = None
+    keys: Callable[[], AnyArray] | None = None
     least: int = (
         0  # cells at least, where there is room for few columns; 0: its width, or the table's own number
     )
@@ -172,7 +172,7 @@ class VirtualTable(ScrollView, can_focus=True):
         if keys is None:
             return
         row = self.row
-        self._order = order = sorted_rows(keys, descending)
+        self._order = order = sorted_rows(keys(), descending)
         self._sorted_by = (column, descending)
         if row is not None:
             self.cursor = int(np.flatnonzero(order == row)[0])
