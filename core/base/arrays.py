@@ -71,9 +71,9 @@ def places_in(ascending: AnyArray, values: AnyArray) -> I64:
     table = np.full(high - low + 1, -1, np.int32)
     table[_above(ascending[::-1], ascending[0])] = np.arange(len(ascending) - 1, -1, -1, dtype=np.int32)
     inside = (values >= low) & (values <= high)
-    places = np.full(len(values), -1, np.int64)
-    places[inside] = table[_above(values[inside], ascending[0])]
-    return places
+    at = np.full(len(values), -1, np.int64)
+    at[inside] = table[_above(values[inside], ascending[0])]
+    return at
 
 
 def _above(values: AnyArray, least: AnyArray) -> I64:

@@ -110,9 +110,7 @@ def with_cheap_lanes(trace: Trace) -> WithCounters:
 
 def _possible_records(index: Index) -> int:
     """Return among how many events those are that allocators recorded."""
-    return index.length("instants.start") + index.length("slices.start") * bool(
-        len(named_events(index))
-    )
+    return index.length("instants.start") + index.length("slices.start") * bool(len(named_events(index)))
 
 
 def with_lanes(

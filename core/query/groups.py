@@ -41,8 +41,11 @@ class Labels(dict[str, int]):
 
     def of_slices(self, index: Index, positions: AnyArray, label: Callable[[str], str] = str) -> I64:
         """Return the number of the label of each slice's name; each distinct name is read once."""
-        rows, numbers = dense(index.column("slices.name")[positions])
-        return self.codes([label(text) for text in index.strings(numbers)])[rows]
+
+        def codes(numbers: I64) -> I64:
+            return self.codes([label(text) for text in index.strings(numbers)])
+
+        return of_distinct(index.column("slices.name")[positions], codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,23 +204,38 @@ def groups_alike(columns: Iterable[AnyArray], count: int) -> Groups:
 
 
 def dense(values: AnyArray) -> tuple[I64, I64]:
-    """Return (the index of each value among the distinct ones, the distinct ones ascending) of whole numbers,
-    by a table where that is smaller.
+    """Return (the index of each value among the distinct ones, these ascending) of whole numbers."""
+    distinct = [np.empty(0, np.int64)]
+
+    def rows_of(numbers: I64) -> I64:
+        distinct.append(numbers)
+        return np.arange(len(numbers))
+
+    rows = of_distinct(values, rows_of)
+    return rows, distinct[-1]
+
+
+def of_distinct(values: AnyArray, answers: Callable[[I64], I64]) -> I64:
+    """Return what is answered of each of some whole numbers: `answers` is asked once, of the distinct ones,
+    ascending; they are found by a table where that is smaller.
     """
     if not len(values):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.empty(0, np.int64)
     low, high = int(values.min()), int(values.max())
     if high - low > max(FEW_NUMBERS, 2 * len(values)):
         order = np.argsort(values, kind=BY_RUNS)
-        ordered, rows = values[order], np.empty(len(values), np.int64)
-        rows[order] = group_numbers(ordered)
-        return rows, ordered[run_starts(ordered)].astype(np.int64)
-    # 70, 50, 70, 52 are present at 20, 0, 20, 2 of a table of 21; up to these it counts 3, 1, 3, 2 numbers
-    # that are there, so they are the distinct numbers 2, 0, 2, 1.
-    present = np.zeros(high - low + 1, np.bool_)
-    shifted = values - values.dtype.type(low)
+        ordered, of_values = values[order], np.empty(len(values), np.int64)
+        of_values[order] = answers(ordered[run_starts(ordered)].astype(np.int64))[group_numbers(ordered)]
+        return of_values
+    # 70, 50, 70, 52 are present at 20, 0, 20, 2 of a table of 21, which gets the answers of 50, 52 and 70 at
+    # 0, 2 and 20.
+    present, shifted = np.zeros(high - low + 1, np.bool_), values - values.dtype.type(low)
     present[shifted] = True
-    return (np.cumsum(present) - 1)[shifted], np.flatnonzero(present) + low
+    at = np.flatnonzero(present)
+    table = np.zeros(len(present), np.int64)
+    table[at] = answers(at + low)
+    every: I64 = table[shifted]
+    return every
 
 
 def _quantile(ordered: I64, begins: I64, count: I64, share: float) -> F64:

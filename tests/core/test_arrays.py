@@ -106,9 +106,9 @@ def test_places_are_where_values_stand(
     """
     dtype, base = numbers
     ascending = np.array([base + (at * spread if base == 0 else at) for at in sorted(members)], dtype)
-    wanted = np.array([base + (at * spread if base == 0 else at) for at in values], dtype)
-    expected = [int(np.flatnonzero(ascending == one)[0]) if one in ascending else -1 for one in wanted]
-    assert places_in(ascending, wanted).tolist() == expected
+    keys = np.array([base + (at * spread if base == 0 else at) for at in values], dtype)
+    expected = [int(np.flatnonzero(ascending == one)[0]) if one in ascending else -1 for one in keys]
+    assert places_in(ascending, keys).tolist() == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), SMALL), max_size=9))

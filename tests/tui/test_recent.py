@@ -9,7 +9,14 @@ from tracelane.tui.stage import Recent
 
 @pytest.mark.parametrize(
     ("sizes", "held"),
-    [((1, 1, 1, 1), "bcd"), ((4, 4, 4), "bc"), ((1, 1, 9), "bc"), ((9, 1), "ab"), ((20,), "a"), ((9, 20), "b")],
+    [
+        ((1, 1, 1, 1), "bcd"),
+        ((4, 4, 4), "bc"),
+        ((1, 1, 9), "bc"),
+        ((9, 1), "ab"),
+        ((20,), "a"),
+        ((9, 20), "b"),
+    ],
 )
 def test_few_results_are_held(sizes: tuple[int, ...], held: str) -> None:
     """The newest stay: up to three, which are no larger than 10 together, unless the last alone is."""

@@ -80,7 +80,8 @@ Codes: TypeAlias = tuple[AnyArray, Callable[[I64], list[str]]]
 def slice_ids(index: Index, source: int, positions: AnyArray | slice) -> I64:
     """Return the ids of slices at positions, as tables and SQL have them."""
     ordinals: I64 = index.column("slices.ordinal")[positions].astype(np.int64)
-    return ordinals + (source << SOURCE_BITS)
+    ordinals += source << SOURCE_BITS
+    return ordinals
 
 
 @dataclass(frozen=True, eq=False)

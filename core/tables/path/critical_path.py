@@ -163,7 +163,7 @@ class CriticalPath:
     def _named(self, positions: I64, nothing: str) -> TextColumn:
         """Return the names of slices by their positions, one for each segment; -1 is nothing."""
         labels = Labels({nothing: 0})
-        codes = np.zeros(len(positions), np.int64)
+        codes = np.zeros(len(positions), np.int32)
         for source, own in self._of_sources(positions):
             codes[own] = labels.of_slices(self.graph.scope.trace.indexes[source], positions[own])
         return TextColumn(codes, tuple(labels))
@@ -171,6 +171,9 @@ class CriticalPath:
     def _of_sources(self, positions: I64) -> Iterator[tuple[int, I64]]:
         """Yield (source, its segments) of those for which there is a position."""
         known = np.flatnonzero(positions >= 0)
+        if len(self.graph.scope.trace.indexes) == 1 and len(known):
+            yield 0, known
+            return
         sources = self.segments.sources[known]
         for source in distinct(sources).tolist():
             yield source, known[sources == source]
