@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, U8, AnyArray, Intervals, distinct, merge
+from ...base.arrays import BY_RUNS, I64, U8, AnyArray, Intervals, distinct, merge
 from ...base.kineto import LAUNCH_FLOWS
 from ...index.format import NONE, LaneKind, LaneRole
 from ...index.store import Index
@@ -90,11 +90,13 @@ class HostThread:
         above = self.index.column("slices.parent")[self.positions[rows]].astype(np.int64)
         above[above == NONE] = -1
         row_of[rows] = rows_at(self.index, self.positions, above)
-        times = np.concatenate([self.starts[rows], self.ends[rows]])
         # Of what is at one time slices end first, the innermost before those around it; then they start, the
-        # outermost first.
-        order = np.lexsort((np.concatenate([self.depths[rows], -1 - self.depths[rows]]), times))
-        times, owner = times[order], np.concatenate([rows, row_of[rows]])[order]
+        # outermost first: by depth they mostly lie already.
+        if (self.depths[rows][1:] < self.depths[rows][:-1]).any():
+            rows = rows[np.argsort(self.depths[rows], kind=BY_RUNS)]
+        times = np.concatenate([self.ends[rows[::-1]], self.starts[rows]])
+        order = np.argsort(times, kind=BY_RUNS)
+        times, owner = times[order], np.concatenate([row_of[rows[::-1]], rows])[order]
         todo = np.flatnonzero(owner >= 0) if self.has_overlaps else owner[:0]
         while len(todo):
             todo = todo[self.ends[owner[todo]] <= times[todo]]
