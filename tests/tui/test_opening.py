@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.core.findings_traces import op, trace_of
 from tests.corpus import CORPUS, file, for_files, needs
 from tests.tui.fake_trace import LaneSpec, fake_trace
+from tests.tui.small_file import small_file
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
 from tracelane.core.trace import Trace, open_trace
@@ -22,6 +24,7 @@ from tracelane.tui.draw.line import LineKind, lane_key
 from tracelane.tui.draw.opening import MIN_HOST_ROWS, with_devices_in_view
 from tracelane.tui.fitting import fit_to_screen
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
+from tracelane.tui.steps import step_marks
 
 SESSION = Session(Viewport(0, 1_000_000, 100), 0)
 LABELS = ("CPU", "AIU 0")
@@ -100,6 +103,15 @@ def test_without_devices_nothing_gives_way() -> None:
     """Host lanes alone open as deep as ever."""
     trace = fake_trace([LaneSpec("main", rows=20)], [LaneSpec("worker", rows=20)])
     assert with_devices_in_view(trace, SESSION, 10) == SESSION
+
+
+def test_the_cursor_opens_where_the_first_step_begins(tmp_path: Path) -> None:
+    """Also where that is the beginning of the trace; without steps it is in the middle."""
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
+    first = step_marks(trace, trace.clocks)[0]
+    assert first_session(trace, 80).cursor == first.start == trace.opening_span[0]
+    session = first_session(trace_of([op(0, 9), op(20, 3)], tmp_path / "other"), 80)
+    assert session.cursor == session.viewport.edge(40)
 
 
 def test_presets() -> None:
