@@ -30,8 +30,6 @@ BY_RUNS: Literal["stable"] = "stable"
 """How columns of times and positions are sorted, which mostly consist of a few ascending runs: merging these
 takes a fifth of the time of numpy's usual sort, and a fiftieth where all is one run.
 """
-
-
 TABLED = 8
 """Numbers that span no more than so many times as many as are asked for are found by a table of the span,
 which takes a fifth of the time of a search for each.

@@ -320,9 +320,8 @@ class SourceFacts:
         """The time before the first launches of compiled kernels in which nothing is recorded of the host."""
         if not self.has_devices:
             return EMPTY
-        idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
-        doing = self.running.union(self.profiling).union(self.loading)
-        return first_launches(*self.launched, idle, doing.union(self.host_collectives))
+        doing = self.running.union(self.profiling, self.loading, self.host_collectives)
+        return first_launches(*self.launched, self.at_rest, doing)
 
     @cached_property
     def meanwhile(self) -> Meanwhile:
@@ -470,10 +469,14 @@ class SourceFacts:
         }
 
     @cached_property
+    def at_rest(self) -> Intervals:
+        """The time in which no device works or waits for a peer, as far as their records can be trusted."""
+        return self.busy.union(self.waiting, self.untrusted).gaps(*self.span)
+
+    @cached_property
     def idle(self) -> Intervals:
-        """The time in which no device works or waits for a peer, and the profiler is not to blame."""
-        idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
-        return idle.without(self.profiling).without(self.awaiting)
+        """The same without the time for which the profiler is to blame, or a server that has no requests."""
+        return self.at_rest.without(self.profiling).without(self.awaiting)
 
     @cached_property
     def is_apart(self) -> bool:
@@ -499,7 +502,7 @@ class SourceFacts:
         and the hardware has had time to start it; all of it where that is not known or nothing ends it. The
         host's own collectives aside.
         """
-        idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
+        idle = self.at_rest
         ends = idle.ends.copy()
         ended, work = self.work_after(idle)
         since, call_end = idle.starts[ended], np.where(work.launch < 0, ends[ended], work.call_end)

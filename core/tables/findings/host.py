@@ -205,7 +205,7 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(waits):
         return None
     waiting = host.union(waits)
-    idle = waiting.without(facts.busy.union(facts.waiting).union(facts.untrusted)).without(facts.profiling)
+    idle = waiting.without(facts.busy.union(facts.waiting, facts.untrusted)).without(facts.profiling)
     idle = idle.clipped(*facts.span).union(idle.without(work_of(facts.scope).union()))
     if share(idle.length, waiting.length) < limits["share"]:
         return None

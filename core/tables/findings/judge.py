@@ -112,7 +112,7 @@ def claims_of(
         else:
             claims[rule.id] = Claim(observation, ns, rest)
         of_others = elsewhere.get(rule.id, EMPTY)
-        explained[rule.id] = observation.claim.union(observation.reach).union(of_others)
+        explained[rule.id] = observation.claim.union(observation.reach, of_others)
         claimed = claimed.union(observation.claim)
     return claims
 

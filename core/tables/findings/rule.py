@@ -95,6 +95,6 @@ class Rule:
             claim = claim.intersection(facts.held_up)
         if self.meanwhile and facts.has_devices:
             own = facts.meanwhile.of(*self.meanwhile)
-            claim = claim.intersection(own.union(facts.busy).union(facts.waiting))
+            claim = claim.intersection(own.union(facts.busy, facts.waiting))
         ns = None if outcome.ns is None else min(outcome.ns, claim.length)
         return replace(outcome, claim=claim, ns=ns)

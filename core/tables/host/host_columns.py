@@ -256,6 +256,8 @@ def _host_parts(scope: Scope, index: Index) -> Iterator[tuple[AnyArray, ...]]:
         frames = np.flatnonzero(kind == PYTHON)
         if len(frames):
             keep[frames] = _are_kept(index, chunk.names[frames], known)
+        if not keep.any():
+            continue
         names = op_names(index, chunk.positions, chunk.names)
         columns = (chunk.positions, chunk.starts, chunk.ends, names, chunk.categories)
         more, rows = (chunk.self_times, kind, chunk.lanes.astype(np.int32)), np.flatnonzero(keep)
