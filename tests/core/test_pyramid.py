@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.events import complete, counter, index_of
-from tracelane.core.index.format import BLOCK, FANOUT, NO_SUMS
+from tracelane.core.index.column_checks import check_values
+from tracelane.core.index.format import BLOCK, FANOUT, NO_SUMS, NONE
 from tracelane.core.index.pyramid import category_sums, extremes, longest, sums_begin
 
 DRAWING = ("category_sums", "row_categories", "pyramid.longest", "pyramid.low", "pyramid.high")
@@ -91,6 +93,24 @@ def test_stored_for_long_rows(tmp_path: Path) -> None:
     assert index.column("pyramid.high")[int(samples["pyramid"]) + 4] == 49
     totals = index.column("category_sums")[int(long["sums"]) + 79 * 3 : int(long["sums"]) + 80 * 3]
     assert totals.sum() == index.duration(range(5000)).sum()
+
+
+def test_a_longest_slice_of_another_row_is_refused(tmp_path: Path) -> None:
+    """Each row's entries name slices of the row, from its first to its last; else the column is damaged."""
+    index = index_of([complete(i * 10, 5, "x", tid=tid) for tid in (1, 2) for i in range(200)], tmp_path)
+    sound = index.column("pyramid.longest")
+    check_values("pyramid.longest", sound, index)
+    for row in index.rows:
+        first, end, own = (
+            int(row["first"]),
+            int(row["first"] + row["count"]),
+            slice(int(row["pyramid"]), None),
+        )
+        for value, is_sound in ((first - 1, False), (first, True), (end - 1, True), (end, False)):
+            wrong = sound.copy()
+            wrong[own][:2] = value if value >= 0 else NONE
+            with nullcontext() if is_sound else pytest.raises(ValueError, match="pyramid.longest"):
+                check_values("pyramid.longest", wrong, index)
 
 
 def test_more_than_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
