@@ -109,7 +109,7 @@ def test_a_longest_slice_of_another_row_is_refused(tmp_path: Path) -> None:
         for value, is_sound in ((first - 1, False), (first, True), (end - 1, True), (end, False)):
             wrong = sound.copy()
             wrong[own][:2] = value if value >= 0 else NONE
-            with nullcontext() if is_sound else pytest.raises(ValueError, match="pyramid.longest"):
+            with nullcontext() if is_sound else pytest.raises(ValueError, match=r"pyramid\.longest"):
                 check_values("pyramid.longest", wrong, index)
 
 

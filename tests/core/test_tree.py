@@ -25,7 +25,6 @@ from tracelane.core.tables.host.icicle import Icicle, icicle_of, row_categories
 from tracelane.core.tables.host.slice_table import slices_of_node
 from tracelane.core.tables.host.tree import (
     MAX_FOLDED_DEPTH,
-    ROOT,
     UNKNOWN_LAUNCH,
     TreeRoots,
     analyse_tree,
@@ -35,6 +34,7 @@ from tracelane.core.tables.host.tree import (
     sandwich,
     tree_table,
 )
+from tracelane.core.tables.host.tree_nodes import ROOT
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import hits_at, matches
 

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.tui.driver import open_viewer, press_keys, screen_text, wait_until_idle
-from tracelane.core.tables.host.tree import ROOT
+from tracelane.core.tables.host.tree_nodes import ROOT
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp

@@ -20,7 +20,7 @@ from tracelane.core.base.colours import key_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.icicle import Icicle, icicle_of, row_categories
-from tracelane.core.tables.host.tree import ROOT
+from tracelane.core.tables.host.tree_nodes import ROOT
 from tracelane.core.trace import Trace
 
 from ..commands.table import FocusedPart

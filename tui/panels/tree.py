@@ -13,7 +13,7 @@ from textual.containers import Container, Vertical
 from textual.widget import Widget
 
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.tables.host.tree import ROOT
+from tracelane.core.tables.host.tree_nodes import ROOT
 
 from ..draw.glyphs import fit_middle
 from ..widget_message import WidgetMessage

@@ -240,7 +240,7 @@ def _paths(now: Table, past: Table) -> tuple[I64, I64, I64]:
 
 def _depth_first(table: Table, parents: I64) -> Table:
     """Return a compared tree depth first: of the nodes below one those last that are only in the past."""
-    from ..host.tree import depth_first
+    from ..host.tree_nodes import depth_first
 
     depths = np.zeros(len(parents) + 1, np.int64)  # the last one is that of what has no parent
     depths[-1] = -1

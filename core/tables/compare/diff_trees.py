@@ -29,7 +29,8 @@ from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table
 from ..host.op_events import positions_of
-from ..host.tree import ROOT, TreeBuilder, indented, own_times, paths_of
+from ..host.tree import indented, own_times
+from ..host.tree_nodes import ROOT, TreeBuilder, paths_of
 from .comparable import CANNOT, reasons_of, side_of
 from .compare import BOTH, GONE, NEW
 

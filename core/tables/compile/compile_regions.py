@@ -18,7 +18,7 @@ from ..frame.scope import Scope
 from ..frame.shape import Shape, first, flagged, n, statistic, text, total
 from ..frame.table import Table
 from ..frame.text_column import TextColumn
-from ..host.tree import ROOT, TreeBuilder, depth_first, depths_of, paths_of
+from ..host.tree_nodes import ROOT, TreeBuilder, depth_first, depths_of, paths_of
 from .artefacts import Artefacts
 from .compile_phases import COMPILERS, GRAPH, GRAPH_HASH, LOOKUP, REGION, REGION_ID, calls
 

@@ -20,7 +20,7 @@ import numpy as np
 from ...base.arrays import I64, Bools
 from ...query.groups import Groups
 from ..frame.table import Table
-from .tree import ROOT
+from .tree_nodes import ROOT
 
 if TYPE_CHECKING:
     from ...trace import Trace

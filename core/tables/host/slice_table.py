@@ -34,7 +34,8 @@ from ..frame.table import Table
 from ..frame.table_rows import Values
 from ..frame.text_column import TextColumn, joined_texts
 from ..steps.attribution import WorkBySteps, steps_of_slices
-from .tree import ROOT, UNKNOWN_LAUNCH, TreeRoots, name_in_tree, slices_by_lane
+from .tree import UNKNOWN_LAUNCH, TreeRoots, name_in_tree, slices_by_lane
+from .tree_nodes import ROOT
 
 if TYPE_CHECKING:
     from ...trace import Trace
