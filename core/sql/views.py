@@ -27,7 +27,7 @@ from ..query.views import plain
 from ..read.promoted import PROMOTED, Kind
 from ..tables.device.device_state import device_states
 from ..tables.device.states import CAUSES, PRECEDENCE
-from ..tables.device.untrusted import untrusted
+from ..tables.device.untrusted_periods import untrusted
 from ..tables.frame.frame import Frame
 from ..tables.frame.frame_columns import work_of
 from ..tables.frame.kinds import KERNEL_TYPES

@@ -23,7 +23,7 @@ from tracelane.core.tables.device.breakdown import analyse_breakdown
 from tracelane.core.tables.device.device_state import device_states, flattened, looked_at
 from tracelane.core.tables.device.kernels import kernels, longest_work
 from tracelane.core.tables.device.states import CAUSES, PRECEDENCE, DeviceState
-from tracelane.core.tables.device.untrusted import untrusted
+from tracelane.core.tables.device.untrusted_periods import untrusted
 from tracelane.core.tables.frame.frame_columns import work_of
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace

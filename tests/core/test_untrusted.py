@@ -23,9 +23,8 @@ from tracelane.core.tables.device.untrusted import (
     LostCalls,
     Trouble,
     Untrusted,
-    untrusted,
-    untrusted_time,
 )
+from tracelane.core.tables.device.untrusted_periods import untrusted, untrusted_time
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame.frame_columns import timed_work

@@ -11,7 +11,7 @@ from tracelane.core.base.output import writes_unicode
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.index.format import LaneKind
-from tracelane.core.tables.device.untrusted import untrusted
+from tracelane.core.tables.device.untrusted_periods import untrusted
 from tracelane.core.tables.frame.schema import Column, TableSchema
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.frame.table import Table

@@ -19,7 +19,7 @@ from ..frame.table import Table, Tables
 from ..frame.table_rows import Values
 from ..frame.work_device import WorkDevice
 from .device_state import state_table
-from .untrusted import unknown_time
+from .untrusted_periods import unknown_time
 
 
 def _of_device(value: Callable[[WorkDevice], int | str]) -> Aggregate:

@@ -49,7 +49,7 @@ from ..peers.skew import Skew, parts_in_one_file, skew, skew_of_parts
 from ..steps.attribution import work_by_steps
 from .doubts import doubts
 from .states import IDLE, UNKNOWN, DeviceState
-from .untrusted import unknown_time
+from .untrusted_periods import unknown_time
 
 OF_COLLECTIVES = 0.9
 """A lane of which this share of tasks, by number, begins during collectives shows what these are made of."""

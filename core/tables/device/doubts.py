@@ -14,7 +14,8 @@ from ...trace.devices import device_title
 from ..frame.schema import Column, TableSchema
 from ..frame.scope import Scope
 from ..frame.table import Table, Tables
-from .untrusted import OF_DEVICES, TROUBLES, Trouble, Untrusted, periods_of
+from .untrusted import OF_DEVICES, TROUBLES, Trouble, Untrusted
+from .untrusted_periods import periods_of
 
 Doubted: TypeAlias = Literal["device", "host", "all"]
 """Of what time that cannot be trusted is told: of devices, of lanes of the host, of both."""

@@ -25,7 +25,7 @@ from ...trace.devices import devices
 from ..frame.frame_columns import gap_rows, timed_work
 from ..frame.scope import Scope
 from ..frame.work_device import GAP_CLASSES
-from .untrusted import with_known_gaps
+from .untrusted_periods import with_known_gaps
 
 LANES_WITH_GAPS = 64
 """Lanes whose gaps are held in memory, those asked for last."""

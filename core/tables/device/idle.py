@@ -41,7 +41,7 @@ from ..frame.work_device import GAP_CLASSES
 from .device_state import device_states
 from .gap import gap_ended_by, gaps_of
 from .states import CAUSES, IDLE
-from .untrusted import unknown_time, with_known_gaps
+from .untrusted_periods import unknown_time, with_known_gaps
 
 if TYPE_CHECKING:
     from ...trace import Trace

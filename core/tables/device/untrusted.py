@@ -21,16 +21,14 @@ A few lost calls (`LostCalls.are_few`) make no period: a profiler that is stoppe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray, Intervals, distinct, distinct_rows, merge
-from ...base.cached_per_object import cached_per_object
-from ...base.clock import Clocks
+from ...base.arrays import I64, AnyArray, distinct, distinct_rows, merge
 from ...base.kineto import RUNTIME, WAITS, StartedWork, started_work
 from ...index.format import LaneRole, RowKind, SliceFlag
 from ...index.store import Index
@@ -40,20 +38,17 @@ from ...query.lost import StartingCalls, starting_calls, untimed_work
 from ...query.views import Lane
 from ...read.problem import NO_EVENTS, NOT_READ, OTHER_DATA, OTHER_TEXT, UNVERIFIED
 from ...trace.devices import Device, devices
-from ..frame.frame import Frame
 from ..frame.frame_columns import NEVER
 from ..frame.scope import Scope, WithoutOpenEnded
 
 if TYPE_CHECKING:
-    from ...trace import Trace
+    pass
 
 Trouble: TypeAlias = Literal[
     "lost", "zero", "collapsed", "merged", "truncated", "cut", "other-clock", "open-ended"
 ]
 Severity: TypeAlias = Literal["error", "warning"]
 PIECES = ("piece of work", "pieces of work")
-MAX_SOURCES = 4096
-"""Of so many ranks it is held what cannot be trusted: with fewer than there are each would be asked anew."""
 
 
 class TroubleKind(NamedTuple):
@@ -536,46 +531,3 @@ def _capture_gaps(scope: Scope, source: int) -> Iterator[tuple[int, int]]:
             following += [index.start(at)] if at < first + count else []
         if following and min(following) > mark:
             yield mark + offset, min(following) + offset
-
-
-def untrusted(scope: Scope) -> tuple[Untrusted, ...]:
-    """Return the time of a scope's sources that cannot be trusted, whatever its range, by start."""
-    by_source = [periods_of(scope.trace, source, scope.clocks) for source in scope.sources]
-    return tuple(sorted((one for source in by_source for one in source), key=lambda one: one.start))
-
-
-@cached_per_object(MAX_SOURCES)
-def periods_of(trace: Trace, source: int, clocks: Clocks) -> tuple[Untrusted, ...]:
-    """Return the periods of one source: tables, findings and notes of one answer ask for them."""
-    return tuple(LostCalls(Scope(trace, clocks=clocks, source=source), source).periods())
-
-
-def untrusted_time(
-    periods: Sequence[Untrusted], device: Device | None = None, troubles: Container[Trouble] = OF_RECORDS
-) -> Intervals:
-    """Return the time for which records of devices cannot be trusted; of a device, with those of all of its
-    source.
-    """
-    own = [
-        one
-        for one in periods
-        if one.trouble in troubles
-        and (device is None or one.device == device or (one.device is None and one.source == device.source))
-    ]
-    return merge(np.array([one.start for one in own], np.int64), np.array([one.end for one in own], np.int64))
-
-
-def unknown_time(scope: Scope, device: Device) -> Intervals:
-    """Return the time in which it is not known what a device did: no idle time is counted in it."""
-    return untrusted_time(periods_of(scope.trace, device.source, scope.clocks), device, OF_DEVICES)
-
-
-def with_known_gaps(work: Frame) -> Frame:
-    """Return device work whose gaps count only the time in which it is known that the device did nothing."""
-    if not any(one.trouble in OF_DEVICES for one in untrusted(work.scope)):
-        return work
-    gap = np.array(work.gap, np.int64)
-    for part in work.plus(_row=np.arange(len(work))).by("device_row"):
-        time = unknown_time(work.scope, part.first_device.device)
-        gap[part._row] -= time.covered(part.start - part.gap, part.start)
-    return work.plus(gap=gap)

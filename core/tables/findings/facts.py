@@ -30,7 +30,8 @@ from ..device.device_state import device_states, event_waits, looked_at
 from ..device.efficiency import ModelledCalls, modelled_calls
 from ..device.gap import at_work, threads_in
 from ..device.states import BUSY, WAITING, DeviceState
-from ..device.untrusted import OF_RECORDS, Untrusted, untrusted, untrusted_time
+from ..device.untrusted import OF_RECORDS, Untrusted
+from ..device.untrusted_periods import untrusted, untrusted_time
 from ..frame.frame import Frame
 from ..frame.frame_columns import KERNEL_WAIT_NS, work_of
 from ..frame.kinds import KERNEL_TYPES, KernelType

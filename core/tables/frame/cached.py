@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -27,6 +27,7 @@ from ...index.version import DERIVED
 from ...trace.step_spans import StepSpans, step_spans
 
 if TYPE_CHECKING:
+    from ...index.store import Index
     from ...trace import Trace
     from .scope import Scope
     from .table import Table
@@ -54,8 +55,12 @@ def cached_table(scope: Scope, name: str, make: Callable[[], Table]) -> Table:
 
 def is_worth_caching(scope: Scope) -> bool:
     """Tell whether a scope is a whole trace, and a large one."""
-    size = sum(index.length("slices.start") for index in scope.trace.indexes)
-    return size >= MIN_SLICES and is_whole(scope)
+    return are_large(scope.trace.indexes) and is_whole(scope)
+
+
+def are_large(indexes: Sequence[Index]) -> bool:
+    """Tell whether traces are so large that what is computed of them is worth keeping."""
+    return sum(index.length("slices.start") for index in indexes) >= MIN_SLICES
 
 
 def is_whole(scope: Scope) -> bool:
