@@ -53,10 +53,7 @@ def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: st
     many = any(trace.text_count(source) > MANY_NAMES for source in range(trace.source_count))
     if many and not name and not trace.steps:
         return ()
-    if name or trace.missing:  # more files are coming: not worth keeping
-        spans = step_spans(trace, clocks, name or None)
-    else:
-        spans = cached_step_spans(trace, clocks)
+    spans = step_spans(trace, clocks, name) if name else cached_step_spans(trace, clocks)
     if spans is None:
         return ()
     return tuple(map(StepMark, spans.labels, spans.starts.tolist(), spans.ends.tolist()))

@@ -25,10 +25,8 @@ COLUMNS = {"starts": "<i8", "values": "<f8", "events": "<i8"}
 
 
 def kept_file(trace: Trace) -> Path | None:
-    """Return where the lanes of a trace are kept, None where they are not: of two runs side by side, and as
-    long as more files are coming, of which each would leave one.
-    """
-    return None if trace.missing else usual_cache_file(trace, NO_CLOCKS, NAME)
+    """Return where the lanes of a trace are kept, None where they are not: of two runs side by side, say."""
+    return usual_cache_file(trace, NO_CLOCKS, NAME)
 
 
 def kept_lanes(trace: Trace) -> list[Counter] | None:

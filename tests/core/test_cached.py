@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.events import complete, index_of
+from tracelane.core.base.errors import TracelaneError
 from tracelane.core.index.version import DERIVED
 from tracelane.core.tables.frame import cached
 from tracelane.core.tables.frame.cached import cached_step_spans, cached_table
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.ops import ops
+from tracelane.core.tables.registry import ANALYSES
 from tracelane.core.tables.steps.steps import steps
 from tracelane.core.trace import Trace
 from tracelane.core.trace.step_spans import StepSpans, step_spans
+from tracelane.tui.steps import step_marks
 
 
 @pytest.fixture
@@ -54,6 +58,17 @@ def test_the_same_again(name: str, make: object, trace: Trace) -> None:
         assert getattr(again.data[key], "dtype", None) == getattr(column, "dtype", None)
     assert np.array_equal(np.asarray(again.positions), np.asarray(first.positions))
     assert np.array_equal(np.asarray(again.sources), np.asarray(first.sources))
+
+
+def test_nothing_is_kept_of_some_files(trace: Trace) -> None:
+    """While more files of a trace are coming, no analysis leaves a result: it would be that of some alone."""
+    some = Trace(trace.indexes, trace.members, missing=frozenset({1}))
+    for of, is_kept in ((some, False), (trace, True)):
+        for row in ANALYSES:
+            with suppress(TracelaneError):  # what this trace cannot be asked
+                list(row.run(Scope(of)))
+        step_marks(of, of.clocks)
+        assert bool(_files(trace)) is is_kept
 
 
 def test_parts_are_not_kept(trace: Trace) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_SOURCES = 4096
 """Of so many ranks it is held what cannot be trusted: with fewer than there are each would be asked anew."""
 MAX_PERIODS = 10_000
-"""More are not kept: a trace that has so many is looked at rarely."""
+"""More are looked for each time: of so many the file has two megabytes."""
 NUMBERS = ("start", "end", "count", "position", "lane", "fills")
 
 

@@ -70,7 +70,11 @@ def is_whole(scope: Scope) -> bool:
 
 
 def _is_usual(trace: Trace, clocks: Clocks) -> bool:
-    return bool(trace.indexes) and (not clocks.offsets or clocks == trace.clocks)
+    """Tell whether results of a trace under some clocks are kept: not while more of its files are coming, of
+    which each would leave some.
+    """
+    is_all = bool(trace.indexes) and not trace.missing
+    return is_all and (not clocks.offsets or clocks == trace.clocks)
 
 
 def cache_file(scope: Scope, name: str, *more: Any) -> Path:

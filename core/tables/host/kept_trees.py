@@ -14,7 +14,7 @@ from ..frame.scope import Scope
 from .tree_nodes import CallTree
 
 MAX_NODES = 100_000
-"""A tree of more nodes is built as quickly as it is read."""
+"""Those of so many take 7 MB, and 0.1 s to read: a tree of more is built each time."""
 COLUMNS = ("names", "parents", "total", "own", "calls", "longest", "positions", "sources")
 
 

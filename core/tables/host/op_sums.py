@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ...base.arrays import (
     I64,
+    MAX,
     AnyArray,
     add_at,
     added_up,
@@ -44,7 +45,6 @@ DEVICE_TYPES = (1, 6)
 PRIVATE_TYPE = 20
 """c10 device types: CUDA and HIP; PrivateUse1, whose runtime's own records say 1 too."""
 ANYWHERE = (-(2**62), 2**62)
-NEVER_ENDS = np.iinfo(np.int64).max
 PIECE = 1 << 16
 """Pieces of device work whose time is counted for all ops around them at once."""
 
@@ -68,7 +68,7 @@ class OpMemory:
             return host, device
         low = np.searchsorted(self.times, start, "left")
         # Most hold no record: the next one is behind their end.
-        some = np.flatnonzero(np.append(self.times, NEVER_ENDS)[low] <= end)
+        some = np.flatnonzero(np.append(self.times, MAX)[low] <= end)
         low, high = low[some], np.searchsorted(self.times, end[some], "right")
         host[some], device[some] = sums_between(self.host, low, high), sums_between(self.device, low, high)
         return host, device
