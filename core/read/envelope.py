@@ -69,7 +69,7 @@ _NO_DOCUMENT = re.compile(rb"\s{0,64}+,?+\s{0,64}+(?:\[\s{0,64}+[^\s{\[\]]|[-\d]
 """What cannot begin a document."""
 _EVENT = re.compile(rb'\{[^{}]{0,256}?"(?:ph|args)"\s{0,64}+:')
 """What begins an event where a key should stand: the event array was closed too early."""
-_ENDS_BROKEN = re.compile(rb'\s*+(?:,|\}[\s}\]]{0,64}+(?:,\s{0,64}+"|\Z))')
+_ENDS_BROKEN = re.compile(rb'(?<!\s)\s*+(?:,|\}[\s}\]]{0,64}+(?:,\s{0,64}+"|\Z))')
 """What stands behind a broken value whose end can be trusted."""
 MAX_RETRIES = 16
 """So many values that never end are given up for the keys in them."""

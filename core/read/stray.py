@@ -19,9 +19,11 @@ MAX_STRAY_LENGTH = 4096
 
 _MARK = re.compile(rb"[()\[\]{},]")
 _KEY_BEHIND = re.compile(rb',\s*+(?:"[^"\\\n]{1,80}"|[A-Za-z_][^"\\{}\[\],:\n]{0,80}")\s*+:')
-BEHIND_VALUE = re.compile(rb"\s*+(?:,(?!\s*+[-+.\d(])|\}|\Z)")
-"""What stands behind the value of a key. A number behind its comma belongs to it: keys have quotes."""
-BEHIND_ITEM = re.compile(rb"\s*+(?:[,\]]|\Z)")
+BEHIND_VALUE = re.compile(rb"(?<!\s)\s*+(?:,(?!\s*+[-+.\d(])|\}|\Z)")
+"""What stands behind the value of a key, right at its end: elsewhere among blanks nothing is matched, as each
+of them would look at all that follow. A number behind its comma belongs to it: keys have quotes.
+"""
+BEHIND_ITEM = re.compile(rb"(?<!\s)\s*+(?:[,\]]|\Z)")
 """What stands behind an item of a list."""
 _CLOSING = {0x28: 0x29, 0x5B: 0x5D, 0x7B: 0x7D}
 
