@@ -440,12 +440,15 @@ SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, in
          ("the launch that ended the longest gap (101 µs): cudaLaunchKernel", 590, 591)],
     ),
     (
-        "launch-gaps",  # nobody knows who launched what ended the longest
-        [*launched(0, 5, 10, 490), op(505, 190, "aten::slow"), kernel(700, 10), *launched(799, 1, 800, 200)],
+        "launch-gaps",  # nobody knows when the work was launched that ends the second
+        [*launched(0, 5, 10, 490), op(500, 195, "aten::slow"), *launched(699, 1, 700, 10), kernel(800, 200)],
         None,
-        "For 290 µs in 2 gaps GPU 0 sat idle because the next work was launched too late; at the longest the "
+        "For 200 µs in 1 gap GPU 0 sat idle because the next work was launched too late; at the longest the "
         "host is in aten::slow",
-        [("longest wait", 500, 700), ("longest wait", 710, 800)],
+        [
+            ("longest wait", 500, 700),
+            ("the launch that ended the longest gap (200 µs): cudaLaunchKernel", 699, 700),
+        ],
     ),
     (
         "first-kernel", [*_first(2000), call(500, 900, "Activity Buffer Request", "overhead")], None,

@@ -40,6 +40,9 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     if not (facts.work.launch >= 0).any():
         return NO_LAUNCHES
     late = facts.held_up.clipped(*facts.working_span)
+    ended, work = facts.work_after(late)
+    ended = ended[work.launch >= 0]  # when other work was launched is not known
+    late = Intervals(late.starts[ended], late.ends[ended])
     claim = late.without(facts.transferring)
     if (
         late.length < limits["class_share"] * facts.idle.clipped(*facts.working_span).length
@@ -47,8 +50,6 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     ):
         return None
     ended, work = facts.work_after(claim)
-    if not (work.launch >= 0).any():
-        return None
     text = (
         f"For {about_ns(claim.length)} in {count_of(len(claim), 'gap')} {facts.device_title} sat idle "
         "because the next work was launched too late"
