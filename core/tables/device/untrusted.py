@@ -15,7 +15,8 @@ out, tables say it below their rows (`doubts.py`), and runs that differ in it ar
   in which the lane ends, and are most of those that do: what should have ended them was not recorded. The
   lane's other slices can be trusted, and so can the calls in which a profiler is stopped: their names differ.
 
-A few lost calls (`LostCalls.are_few`) make no period: a profiler that is stopped loses what still runs.
+A few lost calls (`LostCalls.are_few`) make no period: a profiler that is stopped loses what still runs. Nor
+do fills of memory that are never recorded (`unrecorded.py`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from ...read.problem import NO_EVENTS, NOT_READ, OTHER_DATA, OTHER_TEXT, UNVERIF
 from ...trace.devices import Device, devices
 from ..frame.frame_columns import NEVER
 from ..frame.scope import Scope, WithoutOpenEnded
+from .unrecorded import steps_alike
 
 if TYPE_CHECKING:
     pass
@@ -228,8 +230,17 @@ class LostCalls:
         counts = {text: (lost[number], every[number]) for text, number in zip(texts, lost)}
         return dict(sorted(counts.items(), key=lambda item: -item[1][0]))
 
+    @cached_property
+    def steps_alike(self) -> int:
+        """In how many steps the same fills of memory lack their work, which then is not lost; 0: it is."""
+        return steps_alike(self.scope, self.source, self.calls)
+
     def are_few(self, calls: int = FEW_CALLS, share: float = FEW_SHARE) -> bool:
-        """Tell whether few calls are lost: in a row that others follow, of a name, and of all."""
+        """Tell whether few calls are lost: in a row that others follow, of a name, and of all; or none, as
+        they are fills that are never recorded.
+        """
+        if self.steps_alike:
+            return True
         is_lost, process = self.calls.is_lost, processes_of(self.index, self.calls.positions)
         longest = 0
         for number in distinct(process[is_lost]).tolist():

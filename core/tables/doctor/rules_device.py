@@ -289,7 +289,8 @@ def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None
     "lost-kernels",
     "warning",
     "more than {calls} calls in a row that start work, or more than {calls} and {share} of all or of those "
-    "of a name, have no device work; an error where no call has any, a note where fewer have none",
+    "of a name, have no device work; an error where no call has any, a note where fewer have none, or where "
+    "the same fills of memory, and nothing else, lack theirs in every step",
     AIUPTI,
     {"calls": FEW_CALLS, "share": FEW_SHARE},
     distorts="kernel counts and device times: what these calls started is not in the trace",
@@ -305,6 +306,8 @@ def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
     more = f", and {count_of(len(names) - FIRST, 'other')}" if len(names) > FIRST else ""
     has = "has" if count == 1 else "have"
     text = f"{format_count(count)} of {of_launches} {has} no device work: {', '.join(names[:FIRST])}{more}"
+    if lost.steps_alike:
+        text += f", the same in each of {lost.steps_alike} steps: the profiler does not record them"
     periods = () if few else _periods(recording, "lost", "truncated")
     evidence = periods or recording.slices("launch without work", lost.lost[:1].tolist())
     return Diagnosis(count, text, evidence, "note" if few else "error" if lost.are_all else None)
