@@ -562,6 +562,41 @@ def test_without_a_launch_the_annotation_on_its_stream_tells(tmp_path: Path) -> 
     assert sorted(work.rules.tolist()) == [StepRule.NONE, StepRule.ANNOTATION, StepRule.START]
 
 
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        # what runs before: (start, name, stream); the calls of `gemm` from 1300 on are in the file
+        ((1100, "gemm", 7), -1),  # its call was made before that of what runs next on its stream
+        ((2100, "gemm", 7), -1),  # the device is a step behind
+        ((100, "gemm", 7), 0),  # in a step before
+        ((1100, "triton", 7), 1),  # calls of its kind are in no file
+        ((1100, "gemm", 9), 1),  # nothing on its stream has a call
+        ((2700, "gemm", 7), 2),  # after others that have one
+    ],
+    ids=["before", "behind", "earlier", "unknown", "stream", "after"],
+)
+def test_work_launched_before_the_recording_is_of_no_step(
+    first: tuple[int, str, int], expected: int, tmp_path: Path
+) -> None:
+    """What runs before all launched work of its stream was launched before that: not in the first step that
+    launches, though it runs in it.
+    """
+    events = [complete(1000 * n, 1000, f"ProfilerStep#{n}", "user_annotation") for n in range(4)]
+    for n in range(4):
+        ids = {"correlation": n + 1}
+        events.append(complete(1300 + 10 * n, 5, "cudaLaunchKernel", "cuda_runtime", args=ids))
+        events.append(complete(2300 + 100 * n, 50, "gemm", "kernel", pid=0, tid=7, args=ids))
+    start, name, stream = first
+    events.append(complete(start, 50, name, "kernel", pid=0, tid=stream))
+    trace = Trace([index_of(events, tmp_path)])
+    _, work = attributed(trace)
+    starts = trace.indexes[0].column("slices.start")[work.positions] // 1000
+    by_start = dict(zip(starts.tolist(), zip(work.steps.tolist(), work.rules.tolist())))
+    rule = StepRule.NONE if expected < 0 else StepRule.START
+    assert by_start.pop(start) == (expected, rule)
+    assert set(by_start.values()) == {(1, StepRule.LAUNCH)}
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_launches_go_to_the_step_that_holds_them(seed: int, tmp_path: Path) -> None:
     """With steps that overlap and leave gaps each kernel goes to the latest step begun that still lasts."""

@@ -7,7 +7,8 @@ a piece of device work belongs, by the first of these rules that tells:
    that process marks none);
 2. *annotation*: without a known launch, to the step whose name an annotation on its own stream spans
    (`gpu_user_annotation`);
-3. *start*: to the step in which it begins itself (of its own process, where that marks steps).
+3. *start*: to the step in which it begins itself (of its own process, where that marks steps); unless it was
+   launched before the recording began (`_launched_before`).
 
 What none tells belongs to no step. Counts, times and bytes over all steps and what belongs to none add up to
 the whole exactly; busy times (unions) need not, as the work of two steps may overlap.
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...base.arrays import I64, U32, AnyArray, distinct, merge, places_in
+from ...base.arrays import I64, U32, AnyArray, distinct, merge, places_in, run_starts
 from ...base.errors import UsageError
 from ...base.kineto import DEVICE_ANNOTATION
 from ...index.format import NONE
@@ -35,7 +36,7 @@ from ...query.lookup import category_mask, lanes_of, processes_of
 from ...trace.step_choice import Steps
 from ...trace.step_spans import StepSpans, step_spans
 from ..frame.frame import Frame
-from ..frame.frame_columns import work_of
+from ..frame.frame_columns import NEVER, work_of
 from ..frame.schema import Column
 from ..frame.scope import Scope, StepWork
 from ..frame.table import Table, concat
@@ -88,10 +89,35 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
         by_annotation = _annotated(scope, index, steps, positions[alone])
         begins = scope.starts(steps.source, positions[alone])
         by_start = steps_at_times(steps, begins, processes_of(index, positions[alone]))
+        by_start[_launched_before(scope, steps, positions[alone], by_start)] = -1
         result[alone] = np.where(by_annotation >= 0, by_annotation, by_start)
         rules[alone[by_start >= 0]] = StepRule.START
         rules[alone[by_annotation >= 0]] = StepRule.ANNOTATION
     return StepsOfWork(positions, result, rules)
+
+
+def _launched_before(scope: Scope, steps: Steps, positions: U32, at: I64) -> AnyArray:
+    """Tell which device work without a known launch was launched before the recording began: it stands before
+    all launched work of its stream, begins in a step (`at`, its place) in which the first of that is launched
+    or in a later one, and others of its name have launches.
+    """
+    # A stream runs its work in order: a, b, C, D of which the calls of C and D are in the file. Those of a
+    # and b were made before that of C, which step 0 makes: so they are of no step, though step 0 lasts while
+    # they run. Kernels whose calls are never recorded, as of a driver's, stay where they begin.
+    index, launches = scope.trace.indexes[steps.source], scope.trace.launches(steps.source)
+    rows = np.flatnonzero(launches.launch != NONE)
+    if not len(rows):
+        return np.zeros(len(positions), np.bool_)
+    names, starts = index.column("slices.name"), index.column("slices.start")
+    known, lanes = launches.kernels[rows], lanes_of(index, launches.kernels[rows])
+    order = np.lexsort((starts[known], lanes))
+    firsts = order[run_starts(lanes[order])]  # the first of each stream, in the order of lanes
+    of = places_in(lanes[firsts].astype(np.int64), lanes_of(index, positions).astype(np.int64))
+    first, calls = np.append(known[firsts], 0)[of], launches.launch[rows[firsts]]
+    begun = np.append(scope.starts(steps.source, calls), NEVER)[of]
+    is_before = (of >= 0) & (starts[positions] < starts[first])
+    is_before &= (at >= 0) & (np.append(steps.ends, NEVER)[at] > begun)
+    return np.asarray(is_before & np.isin(names[positions], distinct(names[known])))
 
 
 class WorkBySteps(NamedTuple):
