@@ -127,6 +127,16 @@ def _loaded(first: float) -> list[Event]:
     return launched(100, first, 105 + first, 395 - first) + rest
 
 
+def _captured(us: float) -> list[Event]:
+    """A kernel that runs, and the capture of a graph of so long with two launches that run nothing."""
+    calls = ((499, "cudaStreamBeginCapture"), (510, "cudaLaunchKernel"), (520, "cudaMemcpyAsync"))
+    return [
+        *(op(0, 1000), *launched(0, 1, 1, 99)),
+        *(call(at, 1, name) for at, name in calls),
+        call(500 + us, 1, "cudaStreamEndCapture"),
+    ]
+
+
 def _synchronised(rounds: int) -> list[Event]:
     """Kernels of 500 µs, each waited for; the next launch comes as long after, behind an operator."""
     waits = [call(1000 * n + 20, 500, "cudaStreamSynchronize") for n in range(rounds)]
@@ -315,6 +325,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
         "host-pause": (_idle_host(1000), 3 * 1000, _idle_host(999)),
         "uneven-kernel": (_runs(21), 11, _runs(20)),
         "lost-kernels": (_lost(6), 1210, _lost(5)),
+        "graph-capture": (_captured(50), 50, _captured(49)),
         "first-use": (_loaded(80), 80, _loaded(79)),
         "sync-in-loop": (_synchronised(5), 2010, _synchronised(4)),
         "clock-drop": (_slowed(112), 120, _slowed(111)),
@@ -449,6 +460,11 @@ SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, in
             ("longest wait", 500, 700),
             ("the launch that ended the longest gap (200 µs): cudaLaunchKernel", 699, 700),
         ],
+    ),
+    (
+        "graph-capture", _captured(300), None,
+        "For 300 µs the host captures 1 graph: 2 launches are recorded, and run nothing",
+        [("the longest capture", 500, 800)],
     ),
     (
         "first-kernel", [*_first(2000), call(500, 900, "Activity Buffer Request", "overhead")], None,

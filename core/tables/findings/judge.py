@@ -25,7 +25,7 @@ from .rule import Rule
 
 FILES: Final = (
     *("device", "efficiency", "gaps", "kernels", "memory", "one_call", "host"),
-    *("steps", "compiled", "clocks", "aiu"),
+    *("steps", "compiled", "capture", "clocks", "aiu"),
 )
 """The files with rules, in the order in which the rules are listed."""
 RULES: Final[Mapping[str, Rule]] = {

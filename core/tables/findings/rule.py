@@ -20,8 +20,8 @@ AIU = "kineto-spyre, AIU runtime events"
 """Where rules come from."""
 
 STALLS = (
-    *("recompiled", "compile-time", "profiler", "first-use", "aiu-graph", "first-kernel", "dataloader"),
-    *("sync-in-loop", "transfer-bound", "aiu-convert", "device-allocations", "step-gap"),
+    *("recompiled", "compile-time", "profiler", "graph-capture", "first-use", "aiu-graph", "first-kernel"),
+    *("dataloader", "sync-in-loop", "transfer-bound", "aiu-convert", "device-allocations", "step-gap"),
     *("host-pause", "cold-start"),
     *("short-kernels", "aiu-launch", "overhead-bound", "launch-gaps", "graph-breaks", "host-hotspot"),
     *("many-calls", "late-first-op", "compiled-overhead", "aiu-waits", "sync", "device-idle"),
