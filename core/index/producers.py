@@ -100,7 +100,7 @@ def _is_mindspore(index: Index) -> bool:
     return 2 * known > len(names)
 
 
-OPERATOR, STREAMS = r"^[\w/]*[A-Z]\w*-op\d+$", r"^stream_\d+_parallel_\d+$"
+OPERATOR, STREAMS = r"^(?:\w*+/)*+[^\WA-Z]*+[A-Z]\w*+-op\d+$", r"^stream_\d+_parallel_\d+$"
 """What MindSpore calls operators, and the time in which streams work beside each other."""
 XLA_DEVICE = r"/device:(?=GPU|TPU)"
 """What stands before a device and its number in XLA's names of processes."""

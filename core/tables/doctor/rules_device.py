@@ -37,7 +37,7 @@ WAIT = re.compile(r"(?i)(^|[_\W])(wait|notify|event)([_\W]|$)|stream_?wait")
 """Names of work that waits for a peer or an event, or tells of one."""
 DMA = re.compile(r"\bDma[IO]\b")
 """In names of FLEX: what is moved to a device or from it, piece by piece."""
-BLANK = re.compile(r"\A\s*(unknown)?\s*\Z")
+BLANK = re.compile(r"\A\s*+(?:unknown)?\s*+\Z")
 PERIODS: Mapping[Trouble, str] = {
     "lost": "work missing",
     "zero": "work without timestamps",
