@@ -13,6 +13,7 @@ from ..base.arrays import I64, U8, AnyArray, distinct
 from ..base.kineto import SliceKind, may_communicate, slice_kind, work_of_categories
 from ..base.numbers import whole_number
 from ..index.format import NO_SUMS, LaneKind, LaneRole, RowKind
+from ..index.pids import stands_aside
 from ..index.store import Index
 from .cells import categories_of, ragged
 from .lookup import totals_of_rows
@@ -68,10 +69,18 @@ def make_source(index: Index, number: int) -> SourceInfo:
 def make_processes(index: Index, source: int, base: int) -> list[Process]:
     """Return the processes of a source; `base` is the index of its first lane in `Trace.lanes`."""
     processes = []
-    for number, (pid, name, labels, _, first, lanes, empty) in enumerate(index.processes.tolist()):
-        texts = index.string(pid), index.string(name), index.string(labels)
-        own_lanes = range(base + first, base + first + lanes)
-        processes.append(Process(source, number, *texts, process_title(*texts), own_lanes, empty))
+    rows = [
+        ((index.string(pid), index.string(name), index.string(labels)), first, lanes, empty)
+        for pid, name, labels, _, first, lanes, empty in index.processes.tolist()
+    ]
+    aside = [stands_aside(pid, name) for (pid, name, _), *_ in rows]
+    if any(aside):
+        slices = np.bincount(index.lanes["process"], index.lanes["slices"], len(rows))
+        if not slices[~np.array(aside)].any():  # all that there is
+            aside = [False] * len(rows)
+    for number, (texts, first, lanes, empty) in enumerate(rows):
+        own_lanes, title = range(base + first, base + first + lanes), process_title(*texts)
+        processes.append(Process(source, number, *texts, title, own_lanes, empty, aside[number]))
     return processes
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe
 from ..index.format import LaneKind, LaneRole, RowKind
-from ..index.pids import SHARED_PID, stands_aside
+from ..index.pids import SHARED_PID
 
 if TYPE_CHECKING:
     from ..base.pattern import Pattern
@@ -71,11 +71,8 @@ class Process(NamedTuple):
     title: str
     lanes: range
     empty: int
-
-    @property
-    def aside(self) -> bool:
-        """Whether this is no process but the profiler's own notes, or events without a pid."""
-        return stands_aside(self.pid, self.name)
+    aside: bool = False
+    """Whether this is no process but the profiler's own notes, or events without a pid beside others."""
 
 
 @dataclass(frozen=True)

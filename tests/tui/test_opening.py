@@ -181,7 +181,7 @@ def test_a_filter_closes_up_the_rows_that_it_empties(corpus_cache: Path) -> None
 def test_the_profilers_own_notes_open_folded() -> None:
     """What is no process is one line, and opens and folds as any other."""
     trace = fake_trace([LaneSpec("main")], [LaneSpec("PyTorch Profiler", rows=2)])
-    notes = trace.processes[1]._replace(pid='"Spans"', name="", title="Spans")
+    notes = trace.processes[1]._replace(pid='"Spans"', name="", title="Spans", aside=True)
     trace.processes = (trace.processes[0], notes)
     line = Layout(trace, SESSION).line(2)
     assert line is not None and line.folded and line.title == "Spans"
