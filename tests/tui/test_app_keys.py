@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from textual.widgets import Input
 
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
@@ -13,12 +14,14 @@ from tests.tui.walk import RecordedApp
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
+from tracelane.tui.commands.table import COMMANDS, Command
 from tracelane.tui.config import Config
 from tracelane.tui.keys import bound_keys
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.screens.answer import CopiedText, PickScreen
-from tracelane.tui.screens.lists import HelpScreen
+from tracelane.tui.screens.lists import HelpScreen, help_rows, listed
 from tracelane.tui.widgets.prompt import Prompt
+from tracelane.tui.widgets.table import VirtualTable
 from tracelane.tui.widgets.text_pane import TextPane
 
 
@@ -346,3 +349,26 @@ async def test_the_table_knows_which_keys_are_bound(
         assert calls == [("zoom-in",)]
         await pilot.press("ampersand")
         assert "does nothing" in message(app)
+
+
+@pytest.mark.parametrize("row", [0, 1, 2, 5])
+async def test_a_click_leaves_the_keys_to_the_line(row: int, file_trace: Trace) -> None:
+    """After a click on the heading of the list of keys, on one of a task, or on a row: typing still filters,
+    and Esc closes the list where the click has not run a command.
+    """
+    async with open_viewer(file_trace, (120, 40)) as (app, pilot):
+        await pilot.press("question_mark")
+        await pilot.click(app.screen.query_one(VirtualTable), offset=(3, row))
+        await wait_until_idle(app, pilot)
+        if isinstance(app.screen, HelpScreen):
+            await press_keys(app, pilot, *"pin the")
+            assert app.screen.query_one(Input).value == "pin the"
+            await press_keys(app, pilot, "escape")
+        assert app.screen is app.main
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda one: one.id)
+def test_the_name_of_a_command_finds_it(entry: Command) -> None:
+    """Who types a name as the documents have it gets that command first, or another one of the name."""
+    first = listed(help_rows({}), entry.title)[0]
+    assert first.name == entry.title

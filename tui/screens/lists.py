@@ -41,6 +41,7 @@ HELP_SHARE, MAX_CELLS, HELP_FRAME = 94, 110, 4
 IN_TITLE, IN_WORDS, IN_HELP = 4.0, 2.0, 1.0
 AT_START = 1.5
 """What a word of the query scores by where it is found: times this at the start of a word there."""
+WHOLE_NAME = 100.0
 FLOOR = IN_HELP
 """What scores less is not listed."""
 ONE_PANEL_SHARE = 0.5
@@ -56,6 +57,7 @@ class HelpRow(NamedTuple):
     help: str = ""
     command_id: str = ""
     words: str = ""  # by which people look for it besides
+    name: str = ""  # of the command, as the documents have it
     is_rest: bool = False  # whether it is the rest of a row above that takes several lines
 
     @property
@@ -72,11 +74,10 @@ def help_rows(remapped: Mapping[str, str]) -> list[HelpRow]:
             words = f"{entry.words} {entry.id}"
             if not entry.is_typed:
                 keys = keys_text(entry, remapped) or PALETTE
-                rows.append(HelpRow(group.task, entry.title, keys, entry.help, entry.id, words))
+                rows.append(HelpRow(group.task, entry.title, keys, entry.help, entry.id, words, entry.title))
             for form, text in entry.forms:
-                rows.append(
-                    HelpRow(group.task, f":{entry.typed_name} {form}", PALETTE, text, entry.id, words)
-                )
+                typed = f":{entry.typed_name} {form}"
+                rows.append(HelpRow(group.task, typed, PALETTE, text, entry.id, words, entry.title))
     rows += [HelpRow("Mouse", name, PALETTE, text) for name, text in MOUSE]
     rows.append(HelpRow("Times", "Times, as they are typed", PALETTE, READINGS))
     return [row._replace(help=with_keys(row.help, remapped)) for row in rows]
@@ -136,9 +137,14 @@ def wrapped(rows: Sequence[HelpRow], title_cells: int, help_cells: int) -> list[
 
 
 def score(row: HelpRow, query: str) -> float:
-    """Return how well a row fits: every word of the query must stand in it somewhere, else 0."""
-    total = 0.0
-    texts = ((row.title, IN_TITLE), (row.keys, IN_TITLE), (row.words, IN_WORDS), (row.help, IN_HELP))
+    """Return how well a row fits: every word of the query must stand in it somewhere, else 0. The name of the
+    command itself goes before all.
+    """
+    total = WHOLE_NAME if " ".join(query.lower().split()) == row.name.lower() else 0.0
+    texts = (
+        *((row.title, IN_TITLE), (row.name, IN_TITLE), (row.keys, IN_TITLE)),
+        *((row.words, IN_WORDS), (row.help, IN_HELP)),
+    )
     for word in query.lower().split():
         best = 0.0
         for text, weight in texts:
@@ -166,6 +172,10 @@ class FilterLine(LineInput):
     def action_close(self) -> None:
         """Close its own screen: `screen.dismiss` closes whichever is on top by then, the last one too."""
         self.screen.dismiss()
+
+
+class ListBelow(VirtualTable, can_focus=False):
+    """The list below the line, which has the keys: a click on a row leaves them to it."""
 
 
 class HelpScreen(AnswerScreen[str | None]):
@@ -197,7 +207,7 @@ class HelpScreen(AnswerScreen[str | None]):
             frame.border_title = "All keys"
             frame.border_subtitle = "type to filter · ↑↓ choose · Enter runs · Esc closes"
             yield FilterLine(placeholder="type to filter: idle, thread, arrow, zoom …", compact=True)
-            yield VirtualTable(empty="no command fits: fewer letters?")
+            yield ListBelow(empty="no command fits: fewer letters?")
 
     def on_mount(self) -> None:
         self._list()  # for the width that it will have, so that it is drawn once
@@ -289,7 +299,7 @@ class TraceListScreen(PickScreen):
             frame.border_title = self._heading
             frame.border_subtitle = f"type to filter · ↑↓ choose · {self._hint} · Esc closes"
             yield FilterLine(compact=True)
-            yield VirtualTable(empty="no such trace: fewer letters?")
+            yield ListBelow(empty="no such trace: fewer letters?")
 
     @property
     def first_focus(self) -> Widget:
