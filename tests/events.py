@@ -64,9 +64,9 @@ def end(ts: Any, **more: Any) -> Event:
     return event("E", ts, **{"name": None, **more})
 
 
-def async_event(ph: str, ts: Any, id: Any, name: str = "a", cat: str = "async", **more: Any) -> Event:
-    """b, n, e or legacy S, T, p, F."""
-    return event(ph, ts, name, cat=cat, id=id, **more)
+def async_event(ph: str, ts: Any, id: Any, name: str = "", cat: str = "async", **more: Any) -> Event:
+    """b, n, e or legacy S, T, p, F; called "a" unless given, ends without a name."""
+    return event(ph, ts, name or (None if ph in "eF" else "a"), cat=cat, id=id, **more)
 
 
 def flow(ph: str, ts: Any, id: Any, cat: str = "ac2g", bp: str | None = None, **more: Any) -> Event:

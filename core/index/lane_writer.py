@@ -165,7 +165,7 @@ class LaneWriter:
         if order is not None:
             for values in (*events.values(), is_begin, kind):
                 loops.reorder(values, order)
-        partner = loops.match(stacks, phase)
+        partner = loops.match(stacks, phase, events["name"])
         events["end_ordinal"] = self._scratch.full(n, "u4", NONE)
         mismatched, unclosed = 0, []
         for own in pieces(n):

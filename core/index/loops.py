@@ -23,6 +23,10 @@ SLICE, INSTANT, CLOSING = 0, 1, 2
 """Kinds of events of a lane; CLOSING: the end of a slice, which is drawn no more."""
 BEGINS, ENDS = b"BbS", b"EeF"
 """Phases that begin and end a slice, on threads and in async ids alike."""
+THREAD_END = b"E"[0]
+"""The one end whose name does not count: a thread's slices nest."""
+MAX_OPEN_SEARCHED = 256
+"""Of so many open begins the one is looked for that an asynchronous end of its name closes."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -100,9 +100,9 @@ class NativeLoops:
         ends = ends[: int(done[0])]
         return out[: int(ends[-1])], ends
 
-    def match(self, bounds: U64, phase: U8) -> U32:
+    def match(self, bounds: U64, phase: U8, name: U32) -> U32:
         partner = self._room("partner", len(phase), "u4")
-        self._call("tl_match", len(bounds) - 1, bounds, phase, partner)
+        self._call("tl_match", len(bounds) - 1, bounds, phase, name, partner)
         return partner
 
     def rows(self, bounds: U64, count: U64, start: I64, duration: I64, least: U32 | None = None) -> LaneRows:

@@ -16,7 +16,9 @@ from .loops import (
     BEGINS,
     ENDS,
     INSTANT,
+    MAX_OPEN_SEARCHED,
     SLICE,
+    THREAD_END,
     CancelFlag,
     Correlations,
     Interned,
@@ -98,22 +100,27 @@ class PlainLoops:
             texts.append(text)
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts])
 
-    def match(self, bounds: U64, phase: U8) -> U32:
+    def match(self, bounds: U64, phase: U8, name: U32) -> U32:
         """Return the end that closes each begin and the begin that each end closes; NONE. An end closes the
-        innermost begin of its stack that is open; names are not compared. Events stand by time and ordinal;
-        `bounds` tells stacks apart.
+        innermost begin of its stack that is open; an asynchronous one the innermost of its name, if both have
+        one, of the innermost MAX_OPEN_SEARCHED. Events stand by time and ordinal; `bounds` tells stacks
+        apart.
         """
         partner = np.full(len(phase), NONE, np.uint32)
-        phases = phase.tolist()
+        phases, names = phase.tolist(), name.tolist()
         for begin, end in pairwise(bounds.tolist()):
             self._cancel.check()
             open_: list[int] = []
             for entry in range(begin, end):
                 if phases[entry] in BEGINS:
                     open_.append(entry)
-                elif phases[entry] in ENDS and open_:
-                    opener = open_.pop()
-                    partner[opener], partner[entry] = entry, opener
+                elif phases[entry] in ENDS:
+                    own = 0 if phases[entry] == THREAD_END else names[entry]
+                    for at in range(len(open_) - 1, max(-1, len(open_) - 1 - MAX_OPEN_SEARCHED), -1):
+                        if not own or names[open_[at]] in (0, own):
+                            opener = open_.pop(at)
+                            partner[opener], partner[entry] = entry, opener
+                            break
         return partner
 
     def rows(self, bounds: U64, count: U64, start: I64, duration: I64, least: U32 | None = None) -> LaneRows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 21
+FORMAT = 22
 """2: strings are numbered as they are used first, and the read report counts every event once.
 3: values of counters that are numbers in quotes are samples.
 4: promoted arguments and the read report are called so.
@@ -25,6 +25,7 @@ together are a device.
 19: text that cannot be read from its middle lies in the index, packed.
 20: tasks of CANN 8 have their roles.
 21: lanes of MindSpore's timeline have their roles.
+22: asynchronous ends close the begin of their name.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

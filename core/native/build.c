@@ -8,6 +8,7 @@
 #include "native.h"
 
 #define NO_ENTRY UINT32_MAX
+#define MAX_OPEN_SEARCHED 256  /* open begins, of the innermost, among which an asynchronous end looks for its own */
 #define LONG_TIME UINT32_C(0xFFFFFFFE) /* format.LONG: a time that does not fit 32 bits */
 
 typedef const volatile uint8_t *cancel_flag;
@@ -276,11 +277,31 @@ TL_API int tl_texts(uint64_t n, const uint16_t *table, const uint32_t *string, c
 
 /* -- begins and ends ------------------------------------------------------------------------------------ */
 
+/* Take the begin that an end closes off the open ones: the innermost of its name, if both have one, else the
+ * innermost; NO_ENTRY where there is none.
+ */
+static uint32_t closed_by_name(uint32_t *open, uint32_t *partner, const uint32_t *name, uint32_t own)
+{
+    uint32_t inner = NO_ENTRY, at = *open;
+    for (int depth = 0; at != NO_ENTRY; depth++) {
+        if (depth == MAX_OPEN_SEARCHED) {
+            return NO_ENTRY;
+        }
+        if (own == 0 || name[at] == 0 || name[at] == own) {
+            *(inner == NO_ENTRY ? open : &partner[inner]) = partner[at];
+            return at;
+        }
+        inner = at;
+        at = partner[at];
+    }
+    return NO_ENTRY;
+}
+
 /* The entry that each begin is closed by, and the begin that each end closes. While a begin is open its
  * `partner` is the begin around it, so that the stack needs no room of its own.
  */
-TL_API int tl_match(uint64_t stacks, const uint64_t *bounds, const uint8_t *phase, uint32_t *partner,
-                    cancel_flag cancel)
+TL_API int tl_match(uint64_t stacks, const uint64_t *bounds, const uint8_t *phase, const uint32_t *name,
+                    uint32_t *partner, cancel_flag cancel)
 {
     for (uint64_t stack = 0; stack < stacks; stack++) {
         uint32_t open = NO_ENTRY;
@@ -294,13 +315,13 @@ TL_API int tl_match(uint64_t stacks, const uint64_t *bounds, const uint8_t *phas
                 partner[i] = open;
                 open = (uint32_t)i;
                 break;
-            case 'E': case 'e': case 'F':
-                if (open != NO_ENTRY) {
-                    const uint32_t around = partner[open];
-                    partner[open] = (uint32_t)i;
-                    partner[i] = open;
-                    open = around;
+            case 'E': case 'e': case 'F': {
+                const uint32_t begin = closed_by_name(&open, partner, name, phase[i] == 'E' ? 0 : name[i]);
+                if (begin != NO_ENTRY) {
+                    partner[begin] = (uint32_t)i;
+                    partner[i] = begin;
                 }
+            }
             }
         }
         for (uint64_t closed = 0; open != NO_ENTRY; closed++) {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* To be raised with every change of a function's arguments or of a structure, here and in structs.py. */
-#define TL_VERSION 6
+#define TL_VERSION 7
 
 #define TL_API __attribute__((visibility("default")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
-VERSION = 6
+VERSION = 7
 """TL_VERSION of native.h."""
 GAPS = 256
 GAP_TEXT = 64

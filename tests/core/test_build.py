@@ -44,6 +44,7 @@ from tracelane.core.index.batches import SourceStrings
 from tracelane.core.index.build import build
 from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.index.format import BLOCK, FLOW_COUNTS, LONG, NONE, LaneKind, RowKind, SliceFlag
+from tracelane.core.index.loops import MAX_OPEN_SEARCHED
 from tracelane.core.index.options import BUFFERS
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import BuildJob, Worker, Workers
@@ -529,13 +530,48 @@ def test_equals_a_stack(kind: str, stacks: list[list[str]]) -> None:
     phases = [phase for stack in stacks for phase in stack]
     of = [i for i, stack in enumerate(stacks) for _ in stack]
     bounds = np.cumsum([0, *map(len, stacks)]).astype(np.uint64)
-    got = loops_of(kind).match(bounds, np.array([ord(phase) for phase in phases], np.uint8))
+    codes = np.array([ord(phase) for phase in phases], np.uint8)
+    got = loops_of(kind).match(bounds, codes, np.zeros(len(phases), np.uint32))
     some = [i for i, phase in enumerate(phases) if phase in "BESFbe"]
     pairs, _, _ = by_stack([phases[i] in "BSb" for i in some], [of[i] for i in some])
     want = [NONE] * len(phases)
     for opening, closing in pairs:
         want[some[opening]], want[some[closing]] = some[closing], some[opening]
     assert got.tolist() == want
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@given(
+    events=st.lists(st.tuples(st.sampled_from("bSeF"), st.integers(0, 3)), max_size=MAX_OPEN_SEARCHED + 40)
+)
+def test_asynchronous_ends_close_the_begin_of_their_name(kind: str, events: list[tuple[str, int]]) -> None:
+    """Of the open begins the one begun last that has the name; 0 is no name, which fits each."""
+    open_: list[int] = []
+    want = [NONE] * len(events)
+    for at, (phase, name) in enumerate(events):
+        if phase in "bS":
+            open_.append(at)
+            continue
+        known = [one for one in open_[-MAX_OPEN_SEARCHED:] if not name or events[one][1] in (0, name)]
+        if known:
+            open_.remove(known[-1])
+            want[known[-1]], want[at] = at, known[-1]
+    phases, names = zip(*events) if events else ((), ())
+    codes = np.array([ord(phase) for phase in phases], np.uint8)
+    got = loops_of(kind).match(np.array([0, len(events)], np.uint64), codes, np.array(names, np.uint32))
+    assert got.tolist() == want
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_few_open_begins_are_looked_at(kind: str) -> None:
+    """An end whose begin has more open ones inside it than are searched closes none, so that a million of
+    them take no time.
+    """
+    for inside in (MAX_OPEN_SEARCHED - 1, MAX_OPEN_SEARCHED):
+        names = np.array([1, *[2] * inside, 1], np.uint32)
+        codes = np.array([*b"b" * (inside + 1), *b"e"], np.uint8)
+        got = loops_of(kind).match(np.array([0, len(names)], np.uint64), codes, names)
+        assert bool(got[-1] == 0) is (inside < MAX_OPEN_SEARCHED)
 
 
 def slices(index: Index) -> list[tuple[str, int, int]]:

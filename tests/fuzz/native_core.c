@@ -38,7 +38,7 @@ int tl_intern(uint64_t, const uint16_t *, const uint32_t *, const uint8_t *const
               uint32_t *, uint64_t, uint16_t *, uint32_t *, uint32_t *, uint64_t *, const volatile uint8_t *);
 int tl_texts(uint64_t, const uint16_t *, const uint32_t *, const uint8_t *const *, const int64_t *const *, uint64_t,
              uint8_t *, int64_t *, uint64_t *, const volatile uint8_t *);
-int tl_match(uint64_t, const uint64_t *, const uint8_t *, uint32_t *, const volatile uint8_t *);
+int tl_match(uint64_t, const uint64_t *, const uint8_t *, const uint32_t *, uint32_t *, const volatile uint8_t *);
 uint64_t tl_rows_room(uint64_t);
 int tl_rows(uint64_t, const uint64_t *, const uint64_t *, const int64_t *, const int64_t *, const uint32_t *, uint32_t *, int64_t *,
             uint8_t *, uint32_t *, uint32_t *, uint32_t *, uint32_t *, uint32_t *, uint64_t *, int64_t *, void *,
@@ -372,7 +372,7 @@ typedef struct {
     uint64_t n, lanes;
     uint64_t *bounds;
     uint8_t *phase, *kind;
-    uint32_t *ordinal;
+    uint32_t *ordinal, *name;
     int64_t *start, *duration;
 } lane_events;
 
@@ -402,13 +402,14 @@ static lane_events events_by_lane(const reading *own, uint32_t *lane_of)
 {
     const uint64_t timed = (uint64_t)own->count[TL_TIMED], asyncs = (uint64_t)own->count[TL_ASYNCS];
     const uint64_t tracks = (uint64_t)own->count[TL_TRACKS];
-    lane_events events = {timed + asyncs, 0, room((2 * tracks + 2) * 8), 0, 0, 0, 0, 0};
+    lane_events events = {timed + asyncs, 0, room((2 * tracks + 2) * 8), 0, 0, 0, 0, 0, 0};
     const uint64_t n = events.n;
     uint32_t *track = room(n * 4), *place = room(n * 4);
     uint64_t *sizes = room(2 * tracks * 8);
     events.phase = room(n);
     events.kind = room(n);
     events.ordinal = room(n * 4);
+    events.name = room(n * 4);
     events.start = room(n * 8);
     events.duration = room(n * 8);
     memset(sizes, 0, 2 * tracks * 8);
@@ -417,6 +418,7 @@ static lane_events events_by_lane(const reading *own, uint32_t *lane_of)
         const uint64_t row = i < timed ? i : i - timed;
         events.phase[i] = ((uint8_t *)own->columns[table])[row];
         events.ordinal[i] = ((uint32_t *)own->columns[table + 2])[row];
+        events.name[i] = ((uint32_t *)own->columns[table + 5])[row];
         track[i] = ((uint32_t *)own->columns[table + 3])[row] + (i < timed ? 0 : (uint32_t)tracks);
         events.start[i] = ((int64_t *)own->columns[i < timed ? TL_TIMED_START : TL_ASYNC_START])[row];
         events.duration[i] = i < timed ? ((int64_t *)own->columns[TL_TIMED_DURATION])[row] : 0;
@@ -439,6 +441,7 @@ static lane_events events_by_lane(const reading *own, uint32_t *lane_of)
     CHECK(tl_places(n, track, sizes, place, &never) == TL_OK);
     events.phase = placed(events.phase, 1, n, place);
     events.ordinal = placed(events.ordinal, 4, n, place);
+    events.name = placed(events.name, 4, n, place);
     events.start = placed(events.start, 8, n, place);
     events.duration = placed(events.duration, 8, n, place);
     free(track);
@@ -452,6 +455,7 @@ static void reorder(lane_events *events, const uint32_t *order)
     events->phase = taken(events->phase, 1, events->n, order);
     events->kind = taken(events->kind, 1, events->n, order);
     events->ordinal = taken(events->ordinal, 4, events->n, order);
+    events->name = taken(events->name, 4, events->n, order);
     events->start = taken(events->start, 8, events->n, order);
     events->duration = taken(events->duration, 8, events->n, order);
 }
@@ -466,7 +470,8 @@ static void match_events(lane_events *events)
     CHECK(tl_order(events->lanes, events->bounds, 0, events->start, 0, events->ordinal, order, sorting, sizes, &moved,
                    &never) == TL_OK);
     reorder(events, order);
-    CHECK(tl_match(events->lanes, events->bounds, events->phase, partner, &never) == TL_OK);
+    CHECK(tl_match(events->lanes, events->bounds, events->phase, events->name, partner, &never) ==
+          TL_OK);
     for (uint64_t lane = 0; lane < events->lanes; lane++) {
         int64_t last = -TIME_LIMIT;
         for (uint64_t i = events->bounds[lane]; i < events->bounds[lane + 1]; i++) {
@@ -776,8 +781,8 @@ static void try_input(uint8_t *text, int64_t size)
     build_flows(&one, &events, &built, lane_of);
     build_promoted(&one, &built, one.scan.ordinal);
     build_strings(&one, &other);
-    void *const all_rooms[] = {lane_of, events.bounds, events.phase, events.kind, events.ordinal, events.start,
-                               events.duration, built.count, built.parent, built.position, built.slot_of};
+    void *const all_rooms[] = {lane_of, events.bounds, events.phase, events.kind, events.ordinal, events.name,
+                               events.start, events.duration, built.count, built.parent, built.position, built.slot_of};
     for (size_t i = 0; i < sizeof all_rooms / sizeof *all_rooms; i++) {
         free(all_rooms[i]);
     }

@@ -99,7 +99,8 @@ def binding(slices: Callable[[int], tuple[AnyArray, AnyArray]], stamps: Callable
 def matching(phases: bytes) -> Shape:
     def prepare(loops: Any, n: int) -> Work:
         phase = np.repeat(np.frombuffer(phases, np.uint8), n // len(phases))
-        return lambda: loops.match(bounds(len(phase)), phase)
+        name = np.tile(np.arange(1, n // len(phases) + 1, dtype=np.uint32), len(phases))
+        return lambda: loops.match(bounds(len(phase)), phase, name)
 
     return prepare
 
@@ -172,7 +173,7 @@ SHAPES: dict[str, Shape] = {
         for name, slices in SLICES.items()
         for when, stamps in STAMPS.items()
     },
-    **{f"match, {phases!r}": matching(phases) for phases in (b"B", b"BE", b"E", b"EB", b"i")},
+    **{f"match, {phases!r}": matching(phases) for phases in (b"B", b"BE", b"E", b"EB", b"i", b"be", b"SFe")},
     **{
         f"pair, {groups}, {name}": pairing(SEQUENCES[groups], start)
         for groups in ("one value", "rising")
