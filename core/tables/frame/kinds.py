@@ -44,11 +44,20 @@ class KernelKind:
     type: KernelType
     pattern: re.Pattern[str] | Pattern
 
-    def fits(self, name: str, small: str) -> bool:
-        """Tell whether a name is of this kind; `small` is the same in small letters."""
-        if isinstance(self.pattern, Pattern):  # of a user
+    def fits(self, name: str, task: str, small: str) -> bool:
+        """Tell whether a name is of this kind by its task (`task_of`), `small` in small letters; a pattern of
+        the user looks at all of the name.
+        """
+        if isinstance(self.pattern, Pattern):
             return bool(self.pattern.search(name))
-        return text_matches(self.pattern, name, small)
+        return text_matches(self.pattern, task, small)
+
+
+def task_of(name: str) -> str:
+    """Return what a kernel's name says that runs: of those that CANN gives to operators the last part, as the
+    first is whom it runs for; aclnnMm_MatMulCommon_MemSet clears memory.
+    """
+    return name.rpartition("_")[2] if name.startswith("aclnn") and name.count("_") > 1 else name
 
 
 def _kind(name: str, type: KernelType, *patterns: str) -> KernelKind:
@@ -78,7 +87,7 @@ KINDS: tuple[KernelKind, ...] = (
     ),
     _kind(
         "convolution", "compute", r"conv(?!er)|scudnn|winograd|implicit_gemm|igemm_(fwd|bwd|wrw)",
-        r"fprop|dgrad|wgrad|computeB?Offsets|im2(d2)?col|col2im|fft2d_",
+        r"fprop|(?<![a-z])[dw]grad|compute(Wgrad|Dgrad)?(SplitK)?B?Offsets|im2(d2)?col|col2im|fft2d_",
     ),
     _kind(
         "optimizer", "compute",
@@ -105,6 +114,8 @@ KINDS: tuple[KernelKind, ...] = (
         r"(?<![a-z])op\w{0,8}_?tensor|SubTensorOp|(kv_?|and_)cache|Relayout|Reshape|tri[ul]_|upsample",
         r"interpolate|clamp|silu|gelu|relu|swiglu|sigmoid|token_ids|req_to_token|compute_position|parallel_for",
         r"\b(add|sub|mul|div|neg|exp|tanh)(_\d+)? Cmpt|\b(add|sub|mul|div|neg|exp|tanh)_(fwd|bwd)_",
+        r"^(add|sub|mul|(real)?div|neg|exp|log|tanh|r?sqrt|pow|axpy|addc(mul|div)|(zeros|ones)like)$",
+        r"^(trans_?data|tensormove)$",
     ),
 )  # fmt: skip
 
@@ -151,8 +162,9 @@ class KindTable:
         of_category = kind_of_category(category)
         if of_category is not None:
             return of_category
-        small = name.lower()
-        return next((row for row in self.rows if row.fits(name, small)), OTHER)
+        task = task_of(name)
+        small = task.lower()
+        return next((row for row in self.rows if row.fits(name, task, small)), OTHER)
 
 
 def kind_of_category(category: str) -> KernelKind | None:
