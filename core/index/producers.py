@@ -294,6 +294,11 @@ PRODUCERS = (
         (LaneSign(r"", r"", DERIVED, slices=r"^Total "),),
     ),
     Producer(
+        "LLVM (time trace)",  # of rustc, lld, opt and others
+        {"name": r"^(OptModule|OptFunction|RunPass|RunLoopPass|ExecuteCompiler|ExecuteLinker)$"},
+        (LaneSign(r"", r"", DERIVED, slices=r"^Total "),),
+    ),
+    Producer(
         "Bazel",
         {
             "category": r"^(general information|build phase marker|action processing)$",

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -836,10 +837,10 @@ def test_an_exported_step_trace_has_steps(tmp_path: Path) -> None:
     assert any(text.startswith("Iteration Refresh # takes most time of its own") for text in texts)
 
 
-def clang() -> list[Event]:
+def clang(program: str = "clang-17") -> list[Event]:
     """A compilation of 100 ms of which 60 go into headers, and its sums, each on a thread of its own."""
     times = {"ExecuteCompiler": (0, 100), "Frontend": (0, 80), "Source": (10, 60), "Backend": (80, 20)}
-    events = [*_processes({7: "clang-17"}), *_threads(7, {7: "clang"})]
+    events = [*_processes({7: program}), *_threads(7, {7: "clang"})]
     events += [_slice(name, start * MS, length * MS, 7, 7) for name, (start, length) in times.items()]
     sums = enumerate(times.items(), 8)
     return events + [
@@ -874,6 +875,11 @@ def chrome() -> list[Event]:
         (
             clang,
             "clang (-ftime-trace)",
+            "Source takes most time of its own, 60 ms in 1 slice of clang, 60.0 % of",
+        ),
+        (
+            partial(clang, "rustc"),
+            "LLVM (time trace)",
             "Source takes most time of its own, 60 ms in 1 slice of clang, 60.0 % of",
         ),
         (bazel, "Bazel", "; waits aside subprocess.run with 70 ms, 40.0 %"),
