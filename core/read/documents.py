@@ -10,7 +10,7 @@ import re
 
 from .envelope import Envelope, EnvelopeReader, Stop, envelope
 from .json_text import Window
-from .problem import OTHER_TEXT, Problem
+from .problem import OTHER_TEXT, REPEATED_KEY, Problem
 from .text_source import TextSource
 
 BLOCK_SIZE = 256 << 10
@@ -56,7 +56,8 @@ class Documents:
             if self._array_form == "object":
                 stop = self._envelope.resume()
                 if stop is Stop.EVENTS:
-                    self._problems.append(Problem("repeated key", 1, self._window.offset, REPEATED))
+                    self._problems.append(Problem(REPEATED_KEY, 1, self._window.offset, REPEATED))
+                    return self._window.offset  # an array of the same document
         while True:
             if stop is Stop.EVENTS:
                 return self._begin_array("object")

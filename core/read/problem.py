@@ -34,6 +34,8 @@ NO_EVENTS = "no events"
 """The problem of sound JSON without an array of events."""
 
 
+REPEATED_KEY = "repeated key"
+"""The problem of an object that has several arrays of events, all of which are read."""
 OTHER_TEXT, OTHER_DATA = "other text", "other data"
 """Problems of text beside the events that is none of them, such as a log's line, and of what a packed file
 holds beside its text; offsets of the latter count the bytes of the file.

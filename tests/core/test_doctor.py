@@ -583,3 +583,13 @@ def test_a_device_may_stand_in_what_is_missing(tmp_path: Path) -> None:
     table = analyse_doctor(Scope(open_trace(path, index_dir=tmp_path))).main
     rules = [row["rule"] for row in table.rows()]
     assert "truncated" in rules and "device-unused" not in rules
+
+
+def test_a_repeated_array_is_no_damage(tmp_path: Path) -> None:
+    """The events of all arrays of one object are read; it is one document, and not cut off."""
+    first, second = (json.dumps(S[at::2]) for at in (0, 1))
+    text = f'{{"traceEvents": {first}, "traceEvents": {second}}}'
+    assert rules_in(doctor(tmp_path, (), text)).keys() == set()
+    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    assert trace.sources[0].form == "object"
+    assert trace.indexes[0].read_report["events"] == len(S)

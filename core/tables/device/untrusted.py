@@ -37,7 +37,7 @@ from ...query.groups import dense
 from ...query.lookup import category_mask, lanes_of, processes_of, started_by
 from ...query.lost import StartingCalls, starting_calls, untimed_work
 from ...query.views import Lane
-from ...read.problem import NO_EVENTS, NOT_READ, OTHER_DATA, OTHER_TEXT, UNVERIFIED
+from ...read.problem import NO_EVENTS, NOT_READ, OTHER_DATA, OTHER_TEXT, REPEATED_KEY, UNVERIFIED
 from ...trace.devices import Device, devices
 from ..frame.frame_columns import NEVER
 from ..frame.scope import Scope, WithoutOpenEnded
@@ -150,7 +150,7 @@ LATE = np.iinfo(np.int64).max
 CAPTURE_END = "Record Window End"
 OTHER_PROBLEMS = frozenset(
     {
-        *("unreadable", "repaired", "oversized", "clamped time", "broken envelope"),
+        *("unreadable", "repaired", "oversized", "clamped time", "broken envelope", REPEATED_KEY),
         *(NO_EVENTS, NOT_READ, OTHER_DATA, OTHER_TEXT, UNVERIFIED),
     }
 )
