@@ -290,6 +290,7 @@ class _Build:
             "counter_samples": counts.get("phase.C", 0),
             "counter_events": counter_events,
             "counter_values": tables.samples,
+            "empty_counters": counter_events - self.counters.events,
             "metadata": counts.get("phase.M", 0),
             "async_events": placed["asyncs"],
             "async_spans": int(asyncs["slices"].sum()),

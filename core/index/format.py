@@ -123,7 +123,7 @@ ROW = np.dtype(
 
 READ_REPORT = (
     *("events", "slices", "pairs", "instants", "instant_events", "counter_samples", "counter_events"),
-    *("counter_values", "metadata", "async_events", "async_spans", "async_unmatched_begin"),
+    *("counter_values", "empty_counters", "metadata", "async_events", "async_spans", "async_unmatched_begin"),
     *("async_unmatched_end", "flow_events", "unmatched_begin", "unmatched_end", "mismatched_ends"),
     *("without_time", "empty", "not_objects", "negative_durations", "missing_durations", "repaired"),
     *("oversized", "unreadable"),

@@ -175,11 +175,14 @@ class CounterLane(NamedTuple):
 
 
 class CounterSamples:
-    """All samples of counters, by counter and series; they lie in scratch like async events."""
+    """All samples of counters, by counter and series; they lie in scratch like async events. `events` is how
+    many events they are of.
+    """
 
     def __init__(self, batches: NumberedBatches, scratch: Scratch, worker: Worker) -> None:
         events = batches.all("counters", tuple(COUNTERS), scratch.array)
         self._strings, n = batches.strings, len(events["ordinal"])
+        self.events = len(_begins(events, ("ordinal",), scratch)) - 1  # its values still stand together
         pid = events["pid"] = scratch.array(n, "u4")
         for own in pieces(n):
             pid[own] = batches.track_pid.take(events["track"][own])

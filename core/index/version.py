@@ -25,7 +25,7 @@ together are a device.
 19: text that cannot be read from its middle lies in the index, packed.
 20: tasks of CANN 8 have their roles.
 21: lanes of MindSpore's timeline have their roles.
-22: asynchronous ends close the begin of their name.
+22: asynchronous ends close the begin of their name, counters without a value are counted.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

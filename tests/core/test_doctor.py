@@ -163,6 +163,7 @@ CASES_OF_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"events": [*S, {**MARK, "ts": 5000}, {**MARK, "ts": 9000}]},
         {"events": [*S, {**MARK, "ts": 5000}, op(0, 1, "worker", "user_annotation") | {"pid": 99}]},
     ),
+    "empty-counters": ({"events": [*S, counter(5, "c", v="x")]}, {"events": [*S, counter(5, "c", v=1)]}),
     "negative-durations": ({"events": [*S, op(5, -1, tid=9)]}, {"events": [*S, op(5, 0, tid=9)]}),
     "clamped-times": ({"events": [*S, op(1e16, 1, tid=9)]}, {"events": [*S, op(5000, 1, tid=9)]}),
     "ts-unit": (

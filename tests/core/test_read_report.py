@@ -21,6 +21,7 @@ from tests.events import (
     flow,
     index_of,
     metadata,
+    write_events,
 )
 from tests.forms import deep
 from tests.reading import read_text
@@ -33,6 +34,8 @@ from tracelane.core.read import envelope as envelope_module
 from tracelane.core.read.envelope import Envelope
 from tracelane.core.read.problem import Problem
 from tracelane.core.read.source import open_source
+from tracelane.core.tables.doctor.doctor import analyse_doctor
+from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 from tracelane.tui.read_report import read_report_rows
@@ -366,3 +369,22 @@ def test_the_sample(corpus_cache: Path) -> None:
     trace = open_trace(CORPUS / "aiu" / "acelyzer_spyre_mlp_tb.pt.trace.json", index_dir=corpus_cache)
     (text,) = [one for one in trace.sources[0].notes if "aiu-trace-analyzer" in one]
     assert OVERLAPS["tid"] in text and "taken out of names" in text and "FLEX" not in text
+
+
+@pytest.mark.parametrize("decoder", ["native", "python"])
+def test_counters_without_a_number(decoder: Literal["native", "python"], tmp_path: Path) -> None:
+    """A counter event none of whose arguments is a number is counted; the doctor says so."""
+    values: list[dict[str, Any] | None] = [{"a": 1, "b": 2}, {"a": 3}, {"a": True}, {"a": {"b": 1}}, {}, None]
+    events = [
+        {"ph": "C", "ts": ts, "pid": 1, "name": "c", **({} if args is None else {"args": args})}
+        for ts, args in enumerate(values)
+    ]
+    path = write_events(tmp_path / "t.json", [*events, complete(0, 9)])
+    ingest_index(open_source(path), IndexOptions(tmp_path / "index", decoder=decoder))
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    report = trace.indexes[0].read_report
+    assert (report["counter_events"], report["counter_values"], report["empty_counters"]) == (6, 3, 4)
+    rows = analyse_doctor(Scope(trace))["doctor"].rows()
+    assert ("empty-counters", "note", 4) in [(row["rule"], row["severity"], row["count"]) for row in rows]
+    (recount,) = analyse_doctor(Scope(trace), recount=True)["recount"].rows()
+    assert recount["verdict"] == "equal"

@@ -32,6 +32,7 @@ NAMES = {
     "unmatched_begin": ("begin without an end", "begins without an end"),
     "unmatched_end": ("end without a begin", "ends without a begin"),
     "mismatched_ends": ("end that names another slice", "ends that name another slice"),
+    "empty_counters": ("counter event without a number", "counter events without a number"),
     "without_time": ("event without a usable time", "events without a usable time"),
     "not_objects": ("element that is no object", "elements that are no objects"),
     "negative_durations": ("negative duration", "negative durations"),

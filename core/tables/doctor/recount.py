@@ -71,6 +71,7 @@ REPORTED: Mapping[str, str] = {
     "metadata": "metadata",
     "counter_events": "counter events",
     "counter_values": "values of counters",
+    "empty_counters": "counter events without a number",
     "flow_events": "flow events",
     "async_events": "async events",
     "without_time": "events without a usable time",
@@ -279,6 +280,7 @@ class EventComparison:
             counts["counter_events"] += 1
             samples = samples_of(element)
             counts["counter_values"] += len(samples)
+            counts["empty_counters"] += not samples
             file.counters[len(file.events)] = (start, name, samples)
             file.events.append(NO_EVENT)
         elif kind in FLOWS:

@@ -175,6 +175,16 @@ WITHOUT_TIME = _counted(
 )
 
 
+EMPTY_COUNTERS = _counted(
+    "empty-counters",
+    "note",
+    "counter events have no value that is a number",
+    FORMAT,
+    "these counters: such events are not drawn",
+    ("counter event without a number", "counter events without a number"),
+)
+
+
 @DoctorRule(
     "event-sum",
     "error",
