@@ -31,7 +31,7 @@ from tracelane.core.tables.selection import step_place, steps_there
 from tracelane.core.tables.steps.attribution import by_step
 from tracelane.core.tables.steps.step_sets import ROLES
 from tracelane.core.tables.steps.steps import step_columns, step_groups, step_metrics, steps
-from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace import Trace, open_trace, trace_of
 from tracelane.core.trace.step_choice import Steps, find_steps
 from tracelane.core.trace.step_spans import step_spans
 
@@ -713,3 +713,19 @@ def test_choices_that_stay(name: str, choice: str, count: int, corpus_cache: Pat
     """What a profiler or engine marked, and what repeats around everything else."""
     steps = steps_of(open_trace(file(name), index_dir=corpus_cache))
     assert (steps.choice, len(steps)) == (choice, count)
+
+
+@pytest.mark.parametrize("has_device", [True, False])
+def test_idle_time_of_no_device_is_not_known(has_device: bool, tmp_path: Path) -> None:
+    """Of a program without a device nothing was idle: the step's time is no idle time, nor a metric."""
+    events = [complete(1000 * n, 1000, f"ProfilerStep#{n}", "user_annotation") for n in range(3)]
+    if has_device:
+        events.append(complete(100, 300, "gemm", "kernel", pid=0, tid=7))
+    scope = Scope(trace_of("t.json", index_of(events, tmp_path)))
+    idle = [row["idle_ns"] for row in steps(scope).rows()]
+    values = {one.name: one.value for one in step_metrics(scope)}
+    if has_device:
+        assert idle == [700_000, 1_000_000, 1_000_000] and values["step.idle.total"] == 2_700_000
+    else:
+        assert idle == [None] * 3 and values["step.idle.total"] is values["step.idle.mean"] is None
+    assert values["step.wall.total"] == 3_000_000

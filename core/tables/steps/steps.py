@@ -19,7 +19,7 @@ from ...base.arrays import EMPTY, I64, AnyArray, sum_of
 from ...base.units import format_ns
 from ...query.groups import Groups, concatenated
 from ...query.views import plain
-from ...trace.devices import device_word
+from ...trace.devices import device_word, devices
 from ...trace.step_choice import Steps, find_steps
 from ..frame.cached import cached_table
 from ..frame.frame import Frame
@@ -40,6 +40,7 @@ LAUNCH_NOTE = (
     "window does; TensorBoard lengthens the step to its end); idle is of the step's own window"
 )
 WINDOW_NOTE = "{word} time is what is in the step's time on the host, as in HTA, whoever launched it"
+NOTHING = np.empty(0, np.int64)
 RULES = (StepRule.LAUNCH, StepRule.ANNOTATION, StepRule.START)
 
 
@@ -79,13 +80,23 @@ def step_metrics(scope: Scope) -> list[Metric]:
     table = steps(scope)
     metrics = [Metric("step.count", "count", _most_of_a_process(table, np.ones(len(table), np.int64)))]
     for key in ("length", "wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
-        values = table.numbers(f"{key}_ns")
+        values = table.numbers(f"{key}_ns") if key != "idle" or is_idle_known(table) else NOTHING
         _, total, *others = spread_metrics(f"step.{key}", values)
         metrics += [total._replace(value=_most_of_a_process(table, values) if len(values) else None), *others]
     cadence = np.asarray(table.data["cadence_ns"], np.float64)
     known = np.empty(0, np.int64) if np.isnan(cadence).any() else cadence.astype(np.int64)
     metrics += spread_metrics("step.cadence", known)[2:]
     return [*metrics, Metric("step.ahead", "number", table.totals.get("ahead", 0.0))]
+
+
+def is_idle_known(table: Table) -> bool:
+    """Tell whether it is known of all steps how long the device did nothing: there is one, on their clock."""
+    return not np.isnan(np.asarray(table.data["idle_ns"], np.float64)).any()
+
+
+def idle_of(table: Table) -> I64:
+    """Return how long the device did nothing in each step, ns; 0 where that is not known."""
+    return table.numbers("idle_ns") if is_idle_known(table) else np.zeros(len(table), np.int64)
 
 
 def _most_of_a_process(table: Table, values: I64) -> int:
@@ -129,7 +140,8 @@ def _table(scope: Scope) -> Table:
     own_length = any(
         (part.columns["length_ns"] != part.columns["wall_ns"])[part.rows].any() for part in parts
     )
-    columns = _titles(scope, word, several, processes, own_length, ahead > 0)
+    is_idle_known = not any(np.isnan(part.columns["idle_ns"]).any() for part in parts)
+    columns = _titles(scope, word, several, processes, own_length, ahead > 0, is_idle_known)
     data = _values(scope, parts, columns, processes)
     chosen = [part.steps for part in parts]
     totals: dict[str, Value] = {
@@ -235,7 +247,13 @@ def host_runs_ahead(wall_ns: int, ahead: float) -> str:
 
 
 def _titles(
-    scope: Scope, word: str, several: bool, processes: bool, own_length: bool, is_ahead: bool
+    scope: Scope,
+    word: str,
+    several: bool,
+    processes: bool,
+    own_length: bool,
+    is_ahead: bool,
+    is_idle_known: bool,
 ) -> tuple[Column, ...]:
     rules = RULES if scope.attribute == "launch" else ()
     return (
@@ -251,7 +269,7 @@ def _titles(
         Column("device_ns", f"{word} time", "ns"),
         Column("device_busy_ns", f"{word} busy", "ns"),
         Column("device_span_ns", f"{word} span", "ns"),
-        Column("idle_ns", f"{word} idle", "ns"),
+        Column("idle_ns", f"{word} idle", "ns", statistic=not is_idle_known),
         Column("kernel_ns", f"{word} kernels", "ns"),
         Column("comm_ns", f"{word} comm", "ns"),
         Column("copy_ns", f"{word} copies", "ns"),
@@ -292,9 +310,11 @@ def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
         "start_ns": starts,
         "wall_ns": wall,
         "cpu_busy_ns": sets.host.covered(starts, ends),
-        "idle_ns": wall - device.covered(starts, ends),
         "launch_offset_ns": _launch_offsets(sets, chosen),
     }
+    has_device = any(one.source == chosen.source for one in devices(scope.trace))
+    is_known = has_device and 2 * np.count_nonzero(sets.work.is_elsewhere) <= len(sets.work)
+    columns["idle_ns"] = wall - device.covered(starts, ends) if is_known else np.full(len(chosen), np.nan)
     if scope.attribute == "window":
         columns |= _device_columns(work_in_windows(sets.work, chosen), len(chosen))
         columns["device_span_ns"] = wall
