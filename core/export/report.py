@@ -68,7 +68,7 @@ class Example(NamedTuple):
 
 def example_of(scope: Scope) -> Example:
     """Return the step whose wall time is the median of those in the scope, else the whole of the scope."""
-    low, high = scope.range or scope.trace.opening_span
+    low, high = scope.range or scope.opening_span
     steps = steps_inside(scope)
     if steps is None or not len(steps):
         return Example("", low, high)

@@ -62,6 +62,9 @@ class TraceWithMore(Trace):
     def opening_span(self) -> tuple[int, int]:
         return self.own.opening_span
 
+    def opening_span_at(self, clocks: Clocks) -> tuple[int, int]:
+        return self.own.opening_span_at(clocks)
+
     @property
     def slices_elsewhere(self) -> int:
         return self.own.slices_elsewhere

@@ -117,15 +117,18 @@ class Trace(TraceSlices):
     @cached_property
     def opening_span(self) -> tuple[int, int]:
         """(start, end) of what stands on the trace's clock: what the first window shows."""
-        start, end = self._window() or self.span
-        return start, self.span[1] if self.span[1] == end + 1 else end
+        return self.opening_span_at(self.clocks)
 
-    def _window(self) -> tuple[int, int] | None:
-        if any(pid for _, pid in self.clocks.offsets):
+    def opening_span_at(self, clocks: Clocks) -> tuple[int, int]:
+        """Return the same under other clocks than those that the trace opens with."""
+        whole = self.span_at(clocks)
+        start, end = self._window(clocks) or whole
+        return start, whole[1] if whole[1] == end + 1 else end
+
+    def _window(self, clocks: Clocks) -> tuple[int, int] | None:
+        if any(pid for _, pid in clocks.offsets):
             return None  # of one source whose processes have clocks of their own: all that it holds
-        return span_of_clocks(
-            [(own, self.clocks.offset(source)) for source, own in enumerate(self._own_clocks)]
-        )
+        return span_of_clocks([(own, clocks.offset(source)) for source, own in enumerate(self._own_clocks)])
 
     @cached_property
     def _own_clocks(self) -> Sequence[OwnClock]:

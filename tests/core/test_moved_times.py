@@ -16,6 +16,7 @@ import pytest
 
 from tests.corpus import for_files, in_turn, short_texts, traces
 from tests.events import Event, complete
+from tracelane.core.base.clock import NO_CLOCKS
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.formats import as_json
 from tracelane.core.query.own_clock import SPAN_CATEGORY
@@ -197,3 +198,42 @@ def check_stretched(document: Document, folder: Path) -> int:
     longer = (spans[1][1] - spans[1][0]) - (spans[0][1] - spans[0][0])
     assert abs(longer - more * 1000) < 1  # each time is rounded to a ns
     return longer
+
+
+SAYING_MOMENTS = frozenset({"findings", "explain", "doctor", "sections", "summary"})
+"""Analyses that have moments in texts, or that look at the file."""
+MOVED_NS = 7_000_000_007
+
+
+def no_steps() -> Document:
+    """Return a program of one process without steps, which keeps a device busy for a third of its time."""
+    events: list[Event] = []
+    for at in (0, 100, 300, 350, 900):
+        args = {"correlation": at + 1, "stream": 7, "device": 0}
+        events += [
+            complete(at, 40, f"aten::op{at}", "cpu_op", pid=1, tid=1),
+            complete(at + 5, 10, "cudaLaunchKernel", "cuda_runtime", pid=1, tid=1, args=args),
+            complete(at + 20, 60, f"kernel{at}", "kernel", pid=0, tid=7, args=args),
+        ]
+    return {"traceEvents": events}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", [no_steps(), separate_steps()], ids=["no steps", "steps"])
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in SAYING_MOMENTS])
+def test_a_moved_clock_moves_moments_alone(name: str, document: Document, tmp_path: Path) -> None:
+    """Under a clock on which all of a trace stands later an analysis counts the same, at moments later by as
+    much: so stands the second of two runs that are shown one below the other.
+    """
+    path = write(tmp_path, document, partial(later, Decimal(0), None))
+    with closing(open_trace(path, index_dir=tmp_path / "index")) as trace:
+        clocks = NO_CLOCKS.shifted((0, ""), MOVED_NS)
+        try:
+            there, moved = (BY_NAME[name].run(Scope(trace, clocks=of)) for of in (NO_CLOCKS, clocks))
+            for table in there.names:
+                rows = [
+                    list(one[table].counted_from(by).rows()) for one, by in ((there, 0), (moved, MOVED_NS))
+                ]
+                assert rows[0] == rows[1], table
+        except UsageError:
+            pytest.skip("not of such a trace")

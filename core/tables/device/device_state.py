@@ -106,9 +106,9 @@ def looked_at(scope: Scope) -> tuple[int, int]:
             launched = {source: one.positions[one.steps >= 0] for source, one in by_source.items()}
             everything = {source: one.positions for source, one in by_source.items()}
             if _total(scope, launched) < DOUBTFUL * _total(scope, everything):
-                return scope.trace.opening_span
+                return scope.opening_span
     else:
-        return scope.trace.opening_span
+        return scope.opening_span
     for source, positions in launched.items():
         ends = scope.starts(source, positions) + scope.trace.indexes[source].duration(positions)
         high = max(high, int(ends.max(initial=high)))
@@ -159,7 +159,7 @@ def device_states(scope: Scope) -> tuple[DeviceState, ...]:
 def _in_sight(scope: Scope, device: Device) -> Frame:
     """Return the work of a device in what the trace opens with."""
     lanes = [at for at in device.lanes if scope.lanes is None or at in scope.lanes]
-    return work_of(replace(scope, range=scope.trace.opening_span, lanes=lanes, where=None, work=None))
+    return work_of(replace(scope, range=scope.opening_span, lanes=lanes, where=None, work=None))
 
 
 @dataclass(frozen=True, eq=False)

@@ -290,7 +290,7 @@ class LostCalls:
     @cached_property
     def span(self) -> tuple[int, int]:
         """From when to when the source tells of host and devices, trace time without strays."""
-        low, high = self.scope.trace.opening_span
+        low, high = self.scope.opening_span
         lanes = [
             (lane.start + offset, lane.end + offset)
             for lane in self.scope.trace.lanes_of(self.source)
@@ -349,7 +349,7 @@ class LostCalls:
     def _elsewhere(self, by_process: Mapping[int, Device]) -> Iterator[Untrusted]:
         """Yield the time between work on another clock and the rest, device by device."""
         trace = self.scope.trace
-        low, high = trace.opening_span
+        low, high = self.scope.opening_span
         positions, starts, ends = self.work
         out = np.isin(positions, trace.on_other_clock(self.source)) & ~np.isin(positions, self.untimed)
         if not out.any():

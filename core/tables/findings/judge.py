@@ -221,8 +221,8 @@ def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
     """
     text, whole = scope.text, scope
     if scope.range is None and scope.trace.slices_elsewhere:
-        scope = replace(scope, range=scope.trace.opening_span)
-        low, high = scope.trace.opening_span
+        scope = replace(scope, range=scope.opening_span)
+        low, high = scope.opening_span
         text += f", without what is on another clock: {format_ns(high - low)}"
     missing: dict[str, str] = {}
     judged: list[tuple[SourceFacts, dict[str, Observation]]] = []

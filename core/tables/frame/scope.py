@@ -402,6 +402,11 @@ class Scope:
         return words + (", filtered" if where is not None else "")
 
     @property
+    def opening_span(self) -> tuple[int, int]:
+        """What the first window of the trace shows, under the scope's clocks."""
+        return self.trace.opening_span_at(self.clocks)
+
+    @property
     def origin(self) -> int:
         """The start of the trace (ns) without what stands on another clock: relative times count from it."""
         return self.trace.opening_span[0]
