@@ -53,6 +53,24 @@ def states_over_all(scope: Scope, most_slices: int = MAX_SLICES) -> tuple[Device
     return device_states(replace(scope, range=(min(low, start), max(high, end)), steps=""))
 
 
+def window_of(scope: Scope, source: int) -> tuple[int, int]:
+    """Return the time [start, end) that is looked at of a source: of two runs that of its own."""
+    from tracelane.core.tables.device.device_state import looked_at
+
+    pair = pair_of(scope.trace)
+    if pair is None or scope.range is not None:
+        return looked_at(scope)
+    run, clocks = pair.side(source, scope.clocks)
+    return looked_at(replace(scope, trace=run, clocks=clocks))
+
+
+def _windows(scope: Scope, sources: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Return the time that is looked at of some sources; it is looked for once where there is one run."""
+    if pair_of(scope.trace) is None and sources:
+        return dict.fromkeys(sources, window_of(scope, sources[0]))
+    return {source: window_of(scope, source) for source in dict.fromkeys(sources)}
+
+
 def device_facts(scope: Scope) -> DeviceFacts:
     """Return what is said and drawn of the devices of a trace: stored beside its index, or counted and stored
     now where the scope is the whole of it. Raises Cancelled.
@@ -94,16 +112,16 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
     only what its work takes, added up. Without `all_states` shares are estimates from the index's
     prefix sums, which do not tell waiting for a peer from work.
     """
-    from tracelane.core.tables.device.device_state import looked_at
     from tracelane.core.tables.frame.frame_columns import work_of
     from tracelane.core.trace.devices import devices
 
-    trace, window = scope.trace, looked_at(scope)
+    trace = scope.trace
     all_devices = devices(trace)
+    windows = _windows(scope, [one.source for one in all_devices])
     if all_states is None:
-        return [_estimated(scope, one, window) for one in all_devices]
+        return [_estimated(scope, one, windows[one.source]) for one in all_devices]
     has_ranks = _has_ranks(trace)
-    states = {one.device.device: one.within(*window) for one in all_states}
+    states = {one.device.device: one.within(*windows[one.device.device.source]) for one in all_states}
     shares = [
         DeviceShare(
             _named(trace, one.device.device.source, one.device.title),
@@ -128,10 +146,9 @@ def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, Lane
     lanes' places, with what the host did in the longest of them; before a device's first work the time that
     is looked at.
     """
-    from tracelane.core.tables.device.device_state import looked_at
     from tracelane.core.tables.device.gap import gap_of, work_gaps
 
-    window = looked_at(scope)
+    windows = _windows(scope, [one.device.device.source for one in states])
     lanes = [(scope.trace.lanes[number], one) for one in states for number in one.device.device.lanes]
     result = {}
     for lane, state in lanes[:LANES_WITH_GAPS]:
@@ -142,7 +159,7 @@ def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, Lane
         lengths = gaps.ends - gaps.starts
         idle = np.flatnonzero(state.idle_between(gaps.starts, gaps.ends) * 2 > lengths)
         columns = [values[idle] for values in (gaps.starts, gaps.ends, gaps.after, gaps.kinds)]
-        first = _first_gap(scope, lane, state.within(*window))
+        first = _first_gap(scope, lane, state.within(*windows[lane.source]))
         starts, ends, after, kinds = (
             np.append(np.array(first[at : at + 1], np.int64), values) for at, values in enumerate(columns)
         )
@@ -179,19 +196,19 @@ def state_shares(
     """Return what all devices together did in the time looked at, None where that is not known; from what is
     said of each device where states would take long.
     """
-    from tracelane.core.tables.device.device_state import looked_at
     from tracelane.core.tables.device.states import CAUSES, IDLE, PRECEDENCE
 
-    low, high = looked_at(scope)
+    windows = _windows(scope, [one.device.device.source for one in all_states or ()] or [0])
+    length = max(high - low for low, high in windows.values())
     known = [one.share for one in devices if one.share is not None]
     title = devices[0].device if len(devices) == 1 else f"{len(devices)} devices"
-    if not known or high <= low:
+    if not known or length <= 0:
         return None
     if all_states is None:
         busy = sum(known) / len(known)
-        return StateShares(title, high - low, {"compute": busy, "": 1 - busy}, is_estimate=True)
+        return StateShares(title, length, {"compute": busy, "": 1 - busy}, is_estimate=True)
     ns: dict[str, int] = {}
-    for state in (one.within(low, high) for one in all_states):
+    for state in (one.within(*windows[one.device.device.source]) for one in all_states):
         spent = np.zeros((len(PRECEDENCE), len(CAUSES)), np.int64)
         np.add.at(spent, (state.states, state.causes), np.diff(state.edges))
         for name, row in zip(PRECEDENCE, spent):
@@ -199,7 +216,7 @@ def state_shares(
             for key, value in parts:
                 ns[key] = ns.get(key, 0) + value
     total = max(1, sum(ns.values()))
-    return StateShares(title, high - low, {key: value / total for key, value in ns.items()})
+    return StateShares(title, length, {key: value / total for key, value in ns.items()})
 
 
 def _of_ns(scope: Scope, looked_at_ns: int) -> int | None:

@@ -27,6 +27,7 @@ from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.tree import analyse_tree
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import open_trace
+from tracelane.tui.device_shares import device_shares, states_over_all
 from tracelane.tui.view_state import ShowAgainst
 from tracelane.tui.widgets.prompt import Prompt
 
@@ -296,3 +297,24 @@ def test_two_runs_and_one_again_on_a_terminal(tmp_path: Path) -> None:
         ),
     )
     assert played.code == 0
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_each_run_is_as_busy_as_alone(is_swapped: bool, tmp_path: Path) -> None:
+    """The header says of each device the share of its own run's time, also where one run is ten times as long
+    as the other.
+    """
+    runs = []
+    for name, length in (("short", 1_000), ("long", 10_000)):
+        labels = metadata("process_labels", 0, labels="GPU 0")
+        host = complete(0, length, "aten::mm", pid=7, tid=7)
+        work = [complete(at, 300, "gemm", "kernel", pid=0, tid=7) for at in range(100, length, 1_000)]
+        path = write_events(tmp_path / f"{name}.json", [labels, host, *work])
+        runs.append(open_trace(path, index_dir=tmp_path / "index"))
+    alone = [device_shares(scope, states_over_all(scope)) for scope in map(Scope, runs)]
+    pair = paired_runs(*reversed(runs)) if is_swapped else paired_runs(*runs)
+    scope = Scope(pair, clocks=pair.clocks)
+    shares = device_shares(scope, states_over_all(scope))
+    expected = [one.share for (one,) in (reversed(alone) if is_swapped else alone)]
+    assert [one.share for one in shares] == pytest.approx(expected)
+    assert all(share == pytest.approx(0.3) for share in expected)
