@@ -24,12 +24,13 @@ from tests.tui.driver import (
 from tests.waiting import PATIENCE_S
 from tracelane.core.logs.overlay import LogOptions, open_overlay
 from tracelane.core.tables.findings import forms, judge
+from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.tables.frame import cached
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
-from tracelane.tui.panels.findings import FindingsPane, banner
+from tracelane.tui.panels.findings import FindingsPane, banner, finding_columns
 from tracelane.tui.session import GapId
 from tracelane.tui.widgets.table import VirtualTable
 from tracelane.tui.widgets.text_pane import TextPane
@@ -271,3 +272,11 @@ async def test_a_window_without_work_is_a_gap(corpus_cache: Path) -> None:
         assert isinstance(app.session.selection, GapId)
         text = screen_text(app)
         assert "gap of 15.998 ms" in text and "host wait: the host was late" in text
+
+
+def test_no_cost_is_cut() -> None:
+    """Costs of minutes and thousands of steps have the room that they take."""
+    finding = Finding("x", "X", "text", (), 179_100_000_000, 0.1, "loss", "", "", "", 3411, 3411, (0,))
+    columns = finding_columns(Findings("whole trace", (finding,), ()))[:3]
+    assert [column.text(0) for column in columns] == ["2 min 59.1 s", "10%", "3411/3411"]
+    assert all(len(column.text(0)) <= column.width for column in columns)

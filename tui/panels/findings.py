@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from rich.text import Text
@@ -96,10 +96,13 @@ def finding_columns(findings: Findings) -> list[ColumnView]:
     def claims() -> I64:
         return np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
 
+    def width(least: int, text: Callable[[Finding], str]) -> int:
+        return max(least, *(len(text(finding)) for finding in rows)) if rows else least
+
     return [
-        ColumnView("Cost", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
+        ColumnView("Cost", width(11, _claim), lambda row: _claim(rows[row]), right=True, keys=claims),
         ColumnView("Of time", 7, lambda row: _share(rows[row]), right=True, keys=claims),
-        ColumnView("Steps", 7, lambda row: _steps(rows[row]), right=True),
+        ColumnView("Steps", width(7, _steps), lambda row: _steps(rows[row]), right=True),
         ColumnView("Finding", 0, lambda row: f"{_indent(rows[row])}{rows[row].title}: {rows[row].text}"),
     ]
 
