@@ -22,7 +22,7 @@ from .batch import PLAIN_SCALE, Batch, ColumnBuffers, PlainNumbering, StringTabl
 from .batch_store import BatchStore, store_batch
 from .checkpoints import CheckpointLog
 from .chunks import CHUNK_SIZE, MAX_EVENT_LENGTH, ChunkReader, ReadChunk
-from .documents import Documents
+from .documents import TRUNCATED, Documents
 from .envelope import Envelope
 from .origin import other_origin
 from .packed_text import PackedTextLog
@@ -200,7 +200,9 @@ class SourceReading:
                 break
             begin, count = self._next_array(documents, end, closed=closed), count + 1
         self._check_origin(batches)
-        problems = merge_problems([documents.problems, self._problems_of_packing()])
+        is_told = any(problem.kind == "truncated" for batch in batches for problem in batch.problems)
+        around = [one for one in documents.problems if not (is_told and one.message == TRUNCATED)]
+        problems = merge_problems([around, self._problems_of_packing()])
         if not documents.form or (self._cut is not None and not batches):
             if damage := [one for one in problems if one.kind in (DAMAGED, UNVERIFIED)]:
                 raise UnreadableError(

@@ -388,3 +388,14 @@ def test_counters_without_a_number(decoder: Literal["native", "python"], tmp_pat
     assert ("empty-counters", "note", 4) in [(row["rule"], row["severity"], row["count"]) for row in rows]
     (recount,) = analyse_doctor(Scope(trace), recount=True)["recount"].rows()
     assert recount["verdict"] == "equal"
+
+
+@pytest.mark.parametrize("behind", [5, 60, 0], ids=["in an event", "in the next", "between two"])
+def test_a_file_ends_once(behind: int, tmp_path: Path) -> None:
+    """Where a file is cut off, in an event or between two, that is one problem, met once."""
+    text = json.dumps({"traceEvents": [complete(at, 2, f"op{at}") for at in range(20)]})
+    cut = text.index('{"ph"', len(text) // 2) + behind
+    path = tmp_path / "cut.json"
+    path.write_text(text[:cut], encoding="utf-8")
+    index = ingest_index(open_source(path), IndexOptions(tmp_path / "index"))
+    assert [(one["kind"], one["count"]) for one in index.problems] == [("truncated", 1)]
