@@ -32,6 +32,7 @@ from tracelane.core.tables.frame.frame_columns import work_of
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.host.ops import analyse_ops
 from tracelane.core.tables.overview.overview import overview
+from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.trace import open_trace
 from tracelane.core.trace.devices import devices
 from tracelane.core.trace.step_choice import find_steps
@@ -990,3 +991,11 @@ def test_signs_in_names_need_nothing_around_them() -> None:
         inside = pattern.strip("^$")
         assert not any(edge in inside for edge in ("^", "$", r"\b", r"\B", "(?")), pattern
         assert "|" not in re.sub(r"\([^()]*\)", "", inside), pattern
+
+
+def test_streams_of_a_device_are_told_apart(tmp_path: Path) -> None:
+    """Streams that are processes of their own, each with a thread 0, have names of their own in tables."""
+    trace = open_events(tmp_path, tensorflow())
+    names = BY_NAME["idle"].run(Scope(trace))["streams"].texts("stream")
+    assert len(names) > 1 and len(set(names)) == len(names)
+    assert all(name.startswith("/job:") and name.endswith(" Compute tid 0") for name in names)

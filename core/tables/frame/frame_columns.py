@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from .kinds import kernel_kinds, kernel_types
 from .scope import Scope
 from .text_column import TextColumn
 from .work_device import WorkDevice
+
+if TYPE_CHECKING:
+    from ...trace import Trace
 
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
 """(index, names, categories) -> indexes into KERNEL_TYPES; 255 for slices of no type."""
@@ -301,13 +304,22 @@ def work_of(scope: Scope) -> Frame:
             codes = np.repeat(which + len(streams), np.diff(np.append(runs, len(keys))))
             parts.append((*part, np.full(len(keys), len(gathered)), codes))
             streams += [
-                f"tid {scope.trace.lanes[key >> 1].tid}" if not key & 1 else str(key >> 1)
+                _lane_text(scope.trace, key >> 1, device) if not key & 1 else str(key >> 1)
                 for key in numbers.tolist()
             ]
             gathered.append(_work_device(scope, device, part[0]))
     none = np.empty(0, np.int64)
     columns = [concatenated(column) for column in zip(*parts)] or [none.astype(np.uint32), *[none] * 6]
     return Frame(scope, MAKERS, dict(zip(GIVEN, columns)), devices=gathered, streams=streams)
+
+
+def _lane_text(trace: Trace, number: int, device: Device) -> str:
+    """Return what a stream is called that is known by its lane alone: the thread, and where another lane of
+    the device has the same, as in TensorFlow's timeline each stream is a process, the process.
+    """
+    lane = trace.lanes[number]
+    alike = sum(trace.lanes[one].tid == lane.tid for one in device.lanes)
+    return f"tid {lane.tid}" if alike == 1 else f"{lane.process.name} tid {lane.tid}".lstrip()
 
 
 def timed_work(scope: Scope) -> Frame:
