@@ -221,7 +221,10 @@ def _notes(
     elif own_length:
         notes.append("a step is as long as its work needs to be done, beyond its time on the host")
     if not chosen:
-        notes.append("no steps: neither a profiler nor an engine marked any, and nothing repeats")
+        notes.append(
+            "no steps: neither a profiler nor an engine marked any, and no annotation, function or launch of "
+            "a graph repeats as steps do"
+        )
     if rest.outside_slices:
         what = f"{rest.outside_slices:,} {word} {'slice' if rest.outside_slices == 1 else 'slices'}"
         why = "belong to no step: launched outside" if by_launch else "are outside the steps, or in part"
