@@ -50,6 +50,7 @@ RANKS = TableSchema(
         Column("memory_ns", "memory", "ns", detail=True),
         Column("collectives", "collectives", "count", detail=True),
     ),
+    keys=("rank",),
     chief=("rank", "step_ns", "comm_ns", "waited_ns", "kept_waiting_ns", "compute_ns"),
 )
 COLLECTIVES = TableSchema(
@@ -58,7 +59,7 @@ COLLECTIVES = TableSchema(
     (
         Column("name", "collective", "text"),
         Column("group", "group", "text"),
-        Column("number", "number", "number"),
+        Column("number", "number", "id"),
         Column("ranks", "ranks", "object"),
         Column("start_ns", "start", "ns", moment=True),
         Column("spread_ns", "starts apart", "ns"),
@@ -84,6 +85,7 @@ COLLECTIVES = TableSchema(
         Column("group_size", "group size", "count", detail=True),
         Column("last_rank", "last rank", "id", statistic=True, detail=True),
     ),
+    keys=("name", "group"),
     chief=("name", "spread_ns", "last", "wait_ns", "busbw"),
 )
 STEPS = TableSchema(
@@ -93,12 +95,13 @@ STEPS = TableSchema(
         Column("step", "step", "text"),
         Column("ranks", "ranks", "count"),
         Column("wall_ns", "longest", "ns"),
-        Column("slowest", "slowest rank", "count"),
+        Column("slowest", "slowest rank", "id"),
         Column("slowest_own_ns", "its own time", "ns"),
         Column("fastest_own_ns", "fastest's", "ns"),
         Column("awaited", "waited for", "text"),
         Column("kept_waiting_ns", "kept waiting", "ns"),
     ),
+    keys=("step",),
     chief=("step", "wall_ns", "slowest", "awaited", "kept_waiting_ns"),
 )
 IN_STEP = TableSchema(
@@ -112,6 +115,7 @@ IN_STEP = TableSchema(
         Column("waited_ns", "waited", "ns"),
         Column("kept_waiting_ns", "kept waiting", "ns"),
     ),
+    keys=("step", "rank"),
 )
 HEAT_MAP = TableSchema(
     "heat",
@@ -123,6 +127,7 @@ HEAT_MAP = TableSchema(
         Column("rank", "by rank", "id"),
         Column("step", "in step", "text"),
     ),
+    keys=("ranks",),
 )
 HEAT = ".123456789"
 """From “no rank waits for this one in the step” to “the longest wait of all ranks and steps”."""
@@ -136,7 +141,7 @@ GROUPS = TableSchema(
     (
         Column("group", "group", "text"),
         Column("ranks", "ranks", "count"),
-        Column("worst", "worst rank", "count"),
+        Column("worst", "worst rank", "id"),
         Column("step_ns", "step", "ns", statistic=True),
         Column("compute_ns", "compute", "ns", statistic=True),
         Column("comm_ns", "communication", "ns", statistic=True),
