@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
+from tests.events import complete, index_of
 from tests.tui.driver import message, open_viewer
 from tests.tui.small_trace import small_trace
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.views import SliceId
 from tracelane.core.tables.device.states import longest_in
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Trace, trace_of
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.line import lane_key
 from tracelane.tui.draw.line_context import title_cells
@@ -357,3 +358,20 @@ async def test_strips_that_are_not_there_take_no_arrows(trace: Trace, size: tupl
                 assert app.main.focused is None or app.main.focused.display
                 if not app.main.query_one("#minimap").display and command == "minimap":
                     assert "need more lines" in message(app)
+
+
+async def test_a_click_selects_what_lies_under_it(tmp_path: Path) -> None:
+    """Of slices that are drawn as one run the longest in the cell is selected, also where there are longer
+    ones elsewhere in the run.
+    """
+    events = [complete(10 * at, 5 + at % 3, f"op{at % 2}", pid=7, tid=7) for at in range(20_000)]
+    index = index_of(events, tmp_path)
+    async with open_viewer(trace_of("t.json", index), SIZE) as (app, pilot):
+        y = y_of(app, 0)
+        for cell in range(3, app.session.viewport.width - 3, 7):
+            await pilot.click("#lanes", offset=(TITLES + cell, y))
+            selected = app.session.selection
+            assert isinstance(selected, SliceId)
+            start, end = (app.session.viewport.edge(at) for at in (cell, cell + 1))
+            at = 10_000 * selected.ordinal  # events are in order of time
+            assert start < at + 7_000 and at < end, cell

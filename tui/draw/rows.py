@@ -171,6 +171,16 @@ class RowReader:
             self._rows.move_to_end(key)
         return row
 
+    def longest_in(self, lane: Lane, depth: int, view: Viewport, clocks: Clocks, cell: int) -> int:
+        """Return the index within its row of the longest slice in a cell, -1 where there is none."""
+        row = self.trace.row(lane, depth)
+        edges = self._edges(view, clocks.offset(lane.source, lane.pid)).array[cell : cell + 2]
+        besides = self.trace.besides_work(row.source) if lane.role is LaneRole.DEVICE else ()
+        seen = self._view(self._left, row)
+        if seen is None:
+            return int(self.trace.cells(row, edges, leaving_out=besides).longest[0])
+        return int(seen.cells(edges, leaving_out=besides).longest[0])
+
     def busy(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks, part: str = "") -> BusyRow:
         """Return the busy time of what stands for some lanes (of the BUSY_LANES with most slices); of one of
         RANK_PARTS, as far as it is known: until then the first shows all.

@@ -228,7 +228,11 @@ class LaneCanvas(TimeArea, can_focus=True):
         row = reader.row(line.lane, max(0, line.depth), view, session.clocks, session.colour_by)
         if isinstance(row, SliceRow):
             run = run_at(row.runs, cell)
-            return -1 if run is None else run.at
+            if run is None or run.slices <= 1 or not 0 <= cell < view.width:
+                return -1 if run is None else run.at
+            # The longest one of the run may be far away.
+            own = reader.longest_in(line.lane, max(0, line.depth), view, session.clocks, cell)
+            return run.at if own < 0 else own
         marks = getattr(row, "marks", ())
         return next((mark.at for mark in marks if mark.cell == cell), -1)
 
