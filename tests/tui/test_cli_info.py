@@ -20,7 +20,7 @@ from .cli_process import tracelane, tracelane_here
 FIELDS = [
     *("schema", "path", "form", "producer", "events", "slices", "instants", "counter_samples", "metadata"),
     *("async_spans", "pairs", "counter_events", "flow_events", "async_events", "empty", "flows"),
-    *("unmatched_begin", "unmatched_end", "mismatched_ends", "without_time", "not_objects"),
+    *("unmatched_begin", "unmatched_end", "mismatched_ends", "empty_counters", "without_time", "not_objects"),
     *("negative_durations", "missing_durations", "repaired", "oversized", "unreadable", "problems"),
     *("notes", "untrusted", "start_ns", "end_ns", "base_time_ns", "processes", "scanner"),
 ]
