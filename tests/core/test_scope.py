@@ -26,7 +26,7 @@ from tracelane.core.tables.host.ops import ops
 from tracelane.core.tables.host.range_table import lane_table, range_table
 from tracelane.core.tables.registry import PANELS, panels_without
 from tracelane.core.tables.steps.steps import steps
-from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace import Trace, open_trace, trace_of
 from tracelane.core.trace.devices import devices
 from tracelane.core.trace.step_choice import find_steps
 
@@ -243,3 +243,18 @@ def test_steps_are_found_once(tmp_path: Path) -> None:
     steps, moved = find_steps(trace, 1), find_steps(trace, 1, Clocks().shifted((1, ""), 5))
     assert steps is not None and moved is not None
     assert moved.starts[0] == steps.starts[0] + 5
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1_500_000, 2_000_000, "range +1.5 ms .. +2 ms"),
+        (1_234_567_890, 3_234_567_890, "range +1.234 s .. +3.234 s"),
+        (932_100_200_000, 932_105_200_000, "range +15 min 32.1002 s .. +15 min 32.1052 s"),
+        (5_000_000_000, 5_000_000_001, "range +5 s .. +5.000000001 s"),
+    ],
+)
+def test_the_ends_of_a_range_differ(low: int, high: int, words: str, tmp_path: Path) -> None:
+    """However late a short range is, its ends have the digits that tell them apart."""
+    trace = trace_of("t.json", index_of([complete(0, 1e9)], tmp_path))
+    assert Scope(trace, (low, high)).when == words

@@ -20,7 +20,7 @@ from ...base.clock import Clocks
 from ...base.errors import Cancelled
 from ...base.kineto import DEVICE_ANNOTATION
 from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
-from ...base.units import format_ns
+from ...base.units import format_ns, moment_digits
 from ...index.format import RowKind
 from ...index.store import Index
 from ...query.cells import ragged
@@ -416,8 +416,11 @@ class Scope:
         """The range in words, without lanes and filter."""
         if self.range is None:
             return "whole trace"
-        low, high = (format_ns(edge - self.origin) for edge in self.range)
-        words = f"{self.label or 'range'} +{low} .. +{high}"
+        low, high = (edge - self.origin for edge in self.range)
+        # As many digits as tell a tenth of it: 5 ms after a quarter of an hour end at another time.
+        digits = moment_digits(np.array([low, low + max(1, (high - low) // 10), high]))
+        low_text, high_text = (format_ns(edge, digits) for edge in (low, high))
+        words = f"{self.label or 'range'} +{low_text} .. +{high_text}"
         return words if self.work is None else f"{words} and the device work that it launched"
 
 
