@@ -223,6 +223,20 @@ def test_steps_meet_though_their_numbers_differ() -> None:
     assert of_batches["batch 2"] == "new" and of_batches["ProfilerStep#12"] == "both"
 
 
+def test_names_meet_though_each_run_makes_part_of_them_up() -> None:
+    """A kernel whose path ends otherwise in each run is the same one; one of another name is not."""
+    folder = "/tmp/torchinductor_me/tmp{}/inductor-spyre/sdsc_fused_bmm_{}/bundle.mlir"
+    past, now = (
+        _table(*((folder.format(run, name), "x", ns, 1.0, 0.0) for name, ns in kernels))
+        for run, kernels in (
+            ("a8k2", (("silu_0_mqe4x1p9", 10), ("1_7p16dy4e", 20))),
+            ("z3w7", (("silu_0_4w1ui68q", 15), ("2_obv61lbc", 25))),
+        )
+    )
+    changes = [(row["total_ns_delta"], row["presence"]) for row in compare(now, past, by_steps()).rows()]
+    assert changes == [(5, "both"), (25, "new"), (-20, "gone")]
+
+
 HASH = "fxa1b2c3d4e5f6a7b8c9d0e1f2a3b4"
 
 

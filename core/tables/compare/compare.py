@@ -34,6 +34,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, Bools
+from ...base.short_names import comparable_name
 from ..frame.schema import Column
 from ..frame.table import ABSENT, Table, Value
 from ..frame.table_rows import Values
@@ -255,14 +256,15 @@ def _depth_first(table: Table, parents: I64) -> Table:
 
 
 def by_steps(steps: str = "") -> Keys:
-    """Return keys by which rows of steps that only one side has meet, too: those of one kind, that is of one
-    name without numbers, in the order of the numbers. A text that is not empty is the name of further steps.
+    """Return keys by which rows that only one side has meet, too: steps of one kind, that is of one name
+    without numbers, in the order of the numbers, and names that differ in what each run makes up anew
+    (`comparable_name`). A text that is not empty is the name of further steps.
     """
 
     def keys(now: Table, past: Table) -> tuple[I64, I64]:
         here, there = now.join(past)
-        gone = _steps_by_kind(past, there, np.flatnonzero(here == ABSENT), steps)
-        new = _steps_by_kind(now, here, np.flatnonzero(there == ABSENT), steps) if gone else {}
+        gone = _rows_by_kind(past, there, np.flatnonzero(here == ABSENT), steps)
+        new = _rows_by_kind(now, here, np.flatnonzero(there == ABSENT), steps) if gone else {}
         pairs = [pair for kind, rows in new.items() for pair in zip(rows, gone.get(kind, ()))]
         for row, past_row in pairs:
             there[row] = there[past_row]
@@ -272,9 +274,10 @@ def by_steps(steps: str = "") -> Keys:
     return keys
 
 
-def _steps_by_kind(table: Table, numbers: I64, rows: I64, steps: str) -> dict[tuple[object, ...], list[int]]:
-    """Return those of the joined rows that are steps, in order, by what they have in common: the kind of
-    their name and all other keys. `numbers` has the row of the table for each joined row.
+def _rows_by_kind(table: Table, numbers: I64, rows: I64, steps: str) -> dict[tuple[object, ...], list[int]]:
+    """Return some of the joined rows, in order, by what they have in common: the kind of the step or the
+    comparable name that their name is, and all other keys. `numbers` has the row of the table for each of all
+    joined rows.
     """
     if "name" not in table.key_columns or "name" not in table.data:
         return {}
@@ -285,8 +288,8 @@ def _steps_by_kind(table: Table, numbers: I64, rows: I64, steps: str) -> dict[tu
     kinds: dict[tuple[object, ...], list[int]] = {}
     for row in rows.tolist():
         at = int(numbers[row])
-        if kind := step_kind(names[at], steps):
-            kinds.setdefault((kind, *(values[at] for values in others)), []).append(row)
+        kind = step_kind(names[at], steps) or comparable_name(names[at])
+        kinds.setdefault((kind, *(values[at] for values in others)), []).append(row)
     for alike in kinds.values():
         alike.sort(key=lambda row: step_order(names[int(numbers[row])]))
     return kinds
