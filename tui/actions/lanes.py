@@ -103,7 +103,7 @@ def lane_change_text(command_id: str, scene: Scene, now: Session) -> str:
     opened = len(now.folded) < len(before.folded) or len(now.unfolded) > len(before.unfolded)
     changes = {
         "fold": "is open" if opened else "is folded",
-        "fold-process": f"its process is {'open' if opened else 'folded'}",
+        "fold-process": "is open" if opened else "is folded",
         "expand": "is open to its full depth" if opened else "is as deep as before",
         "pin": "is released" if len(now.pinned) < len(before.pinned) else "stays at the top",
         "hide": "is hidden",
@@ -113,7 +113,8 @@ def lane_change_text(command_id: str, scene: Scene, now: Session) -> str:
         return ""
     _, line = _focused_line(scene)
     line = line.of_latest(scene.latest_ranks)
-    what = line.process if line.kind is LineKind.RANKS and line.process is not None else line.lane or line
+    is_process = command_id == "fold-process" or line.kind is LineKind.RANKS
+    what = line.process if is_process and line.process is not None else line.lane or line
     return f"{fit_middle(what.title, 50).rstrip()} {changes[command_id]}: {{back}} undoes it"
 
 

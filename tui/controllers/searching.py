@@ -149,7 +149,8 @@ class SearchController(Controller):
             hit = step(self.store.session.cursor)
         if hit is None:
             which = "last" if direction > 0 else "first"
-            raise Refusal(f"the {which} of {format_count(hits.count)} hits")
+            many = f"the {which} of {format_count(hits.count)} hits"
+            raise Refusal(many if hits.count > 1 else "the only hit")
         self._show_hit(hit, hits)
 
     def _show_hit(self, hit: Hit, hits: Hits) -> None:
