@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...base.arrays import I64, U32, AnyArray, distinct, merge, places_in, run_starts
+from ...base.cached_per_object import cached_per_object
 from ...base.errors import UsageError
 from ...base.kineto import DEVICE_ANNOTATION
 from ...index.format import NONE
 from ...index.store import Index
 from ...query.groups import concatenated
+from ...query.launches import launches_of
 from ...query.lookup import category_mask, lanes_of, processes_of
 from ...trace.step_choice import Steps
 from ...trace.step_spans import StepSpans, step_spans
@@ -96,6 +98,26 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
     return StepsOfWork(positions, result, rules)
 
 
+class _Firsts(NamedTuple):
+    """The first launched work of each stream of a source, in the order of their lanes."""
+
+    lanes: I64  # of the source
+    work: I64  # positions
+    calls: I64  # positions of what launched it
+    names: I64  # of all launched work: numbers, ascending
+
+
+@cached_per_object()
+def _firsts_of(index: Index) -> _Firsts:
+    launches = launches_of(index)
+    rows = np.flatnonzero(launches.launch != NONE)
+    work, calls = launches.kernels[rows].astype(np.int64), launches.launch[rows].astype(np.int64)
+    lanes = lanes_of(index, work).astype(np.int64)
+    order = np.lexsort((index.column("slices.start")[work], lanes))
+    first = order[run_starts(lanes[order])] if len(order) else order
+    return _Firsts(lanes[first], work[first], calls[first], distinct(index.column("slices.name")[work]))
+
+
 def _launched_before(scope: Scope, steps: Steps, positions: U32, at: I64) -> AnyArray:
     """Tell which device work without a known launch was launched before the recording began: it stands before
     all launched work of its stream, begins in a step (`at`, its place) in which the first of that is launched
@@ -104,20 +126,14 @@ def _launched_before(scope: Scope, steps: Steps, positions: U32, at: I64) -> Any
     # A stream runs its work in order: a, b, C, D of which the calls of C and D are in the file. Those of a
     # and b were made before that of C, which step 0 makes: so they are of no step, though step 0 lasts while
     # they run. Kernels whose calls are never recorded, as of a driver's, stay where they begin.
-    index, launches = scope.trace.indexes[steps.source], scope.trace.launches(steps.source)
-    rows = np.flatnonzero(launches.launch != NONE)
-    if not len(rows):
-        return np.zeros(len(positions), np.bool_)
-    names, starts = index.column("slices.name"), index.column("slices.start")
-    known, lanes = launches.kernels[rows], lanes_of(index, launches.kernels[rows])
-    order = np.lexsort((starts[known], lanes))
-    firsts = order[run_starts(lanes[order])]  # the first of each stream, in the order of lanes
-    of = places_in(lanes[firsts].astype(np.int64), lanes_of(index, positions).astype(np.int64))
-    first, calls = np.append(known[firsts], 0)[of], launches.launch[rows[firsts]]
-    begun = np.append(scope.starts(steps.source, calls), NEVER)[of]
-    is_before = (of >= 0) & (starts[positions] < starts[first])
-    is_before &= (at >= 0) & (np.append(steps.ends, NEVER)[at] > begun)
-    return np.asarray(is_before & np.isin(names[positions], distinct(names[known])))
+    index = scope.trace.indexes[steps.source]
+    firsts, starts = _firsts_of(index), index.column("slices.start")
+    of = places_in(firsts.lanes, lanes_of(index, positions).astype(np.int64))
+    begins = np.append(starts[firsts.work], NEVER)[of]
+    called = np.append(scope.starts(steps.source, firsts.calls), NEVER)[of]
+    is_before = (of >= 0) & (starts[positions] < begins)
+    is_before &= (at >= 0) & (np.append(steps.ends, NEVER)[at] > called)
+    return np.asarray(is_before & np.isin(index.column("slices.name")[positions], firsts.names))
 
 
 class WorkBySteps(NamedTuple):
