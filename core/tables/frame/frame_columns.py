@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -303,23 +304,24 @@ def work_of(scope: Scope) -> Frame:
             numbers, which = np.unique(keys[runs], return_inverse=True)
             codes = np.repeat(which + len(streams), np.diff(np.append(runs, len(keys))))
             parts.append((*part, np.full(len(keys), len(gathered)), codes))
-            streams += [
-                _lane_text(scope.trace, key >> 1, device) if not key & 1 else str(key >> 1)
-                for key in numbers.tolist()
-            ]
+            texts = _lane_texts(scope.trace, [key >> 1 for key in numbers.tolist() if not key & 1])
+            streams += [texts[key >> 1] if not key & 1 else str(key >> 1) for key in numbers.tolist()]
             gathered.append(_work_device(scope, device, part[0]))
     none = np.empty(0, np.int64)
     columns = [concatenated(column) for column in zip(*parts)] or [none.astype(np.uint32), *[none] * 6]
     return Frame(scope, MAKERS, dict(zip(GIVEN, columns)), devices=gathered, streams=streams)
 
 
-def _lane_text(trace: Trace, number: int, device: Device) -> str:
-    """Return what a stream is called that is known by its lane alone: the thread, and where another lane of
-    the device has the same, as in TensorFlow's timeline each stream is a process, the process.
+def _lane_texts(trace: Trace, numbers: Sequence[int]) -> dict[int, str]:
+    """Return what streams of a device are called that are known by their lanes alone: the thread, and where
+    another one has the same, as in TensorFlow's timeline each stream is a process, the process, too.
     """
-    lane = trace.lanes[number]
-    alike = sum(trace.lanes[one].tid == lane.tid for one in device.lanes)
-    return f"tid {lane.tid}" if alike == 1 else f"{lane.process.name} tid {lane.tid}".lstrip()
+    lanes = {number: trace.lanes[number] for number in numbers}
+    alike = Counter(lane.tid for lane in lanes.values())
+    return {
+        number: f"tid {lane.tid}" if alike[lane.tid] == 1 else f"{lane.process.name} tid {lane.tid}".lstrip()
+        for number, lane in lanes.items()
+    }
 
 
 def timed_work(scope: Scope) -> Frame:
