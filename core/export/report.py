@@ -125,7 +125,9 @@ def _summary(scope: Scope, read_report: Sequence[str]) -> str:
     lines = [f"The numbers cover: {markdown_words(scope.text)}.", *read_report]
     steps = steps_inside(scope)
     if steps is None or not len(steps):
-        lines.append("Iterations: none; neither a profiler nor an engine marked any, and nothing repeats so.")
+        lines.append(
+            "Iterations: none; neither a profiler nor an engine marked any, and nothing repeats as they do."
+        )
     else:
         wall, table = steps.ends - steps.starts, analyse_steps(scope)["steps"]
         ahead = float(table.totals["ahead"] or 0)
