@@ -4,6 +4,7 @@ lanes hold, from their stored sums: no slice is read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import overload
 
@@ -12,6 +13,7 @@ import numpy as np
 from ..base.arrays import I64, U8, AnyArray, distinct
 from ..base.kineto import SliceKind, may_communicate, slice_kind, work_of_categories
 from ..base.numbers import whole_number
+from ..base.safe_text import safe
 from ..index.format import NO_SUMS, LaneKind, LaneRole, RowKind
 from ..index.pids import stands_aside
 from ..index.store import Index
@@ -78,8 +80,12 @@ def make_processes(index: Index, source: int, base: int) -> list[Process]:
         slices = np.bincount(index.lanes["process"], index.lanes["slices"], len(rows))
         if not slices[~np.array(aside)].any():  # all that there is
             aside = [False] * len(rows)
+    titles = [process_title(*texts) for texts, *_ in rows]
+    alike = Counter(titles)
     for number, (texts, first, lanes, empty) in enumerate(rows):
-        own_lanes, title = range(base + first, base + first + lanes), process_title(*texts)
+        own_lanes, title = range(base + first, base + first + lanes), titles[number]
+        if alike[title] > 1 and texts[0].startswith('"'):  # as of 1 and "1"
+            title += f" ({safe(texts[0])})"
         processes.append(Process(source, number, *texts, title, own_lanes, empty, aside[number]))
     return processes
 

@@ -1,4 +1,6 @@
-"""Events without a pid are the program where there is nothing else; beside others they are notes."""
+"""Events without a pid are the program where there is nothing else; beside others they are notes. Processes
+whose pids are written alike are told apart.
+"""
 
 from __future__ import annotations
 
@@ -40,3 +42,10 @@ def test_what_has_no_pid(events: list[Event], names: set[str], tmp_path: Path) -
     assert set(tree.texts("name")) == names
     path = BY_NAME["critical_path"].run(scope)["segments"]
     assert names <= set(path.texts("name"))
+
+
+def test_a_number_and_its_text_are_two_processes(tmp_path: Path) -> None:
+    """Pids 7 and "7" have a title each; a text alone needs no quotes."""
+    events = [*frames(pid=7), *frames(pid="7"), *frames(pid="8")]
+    titles = [process.title for process in trace_of("t.json", index_of(events, tmp_path)).processes]
+    assert sorted(titles) == ["process 7", 'process 7 ("7")', "process 8"]
