@@ -68,6 +68,16 @@ def starting_calls(index: Index, launches: Launches) -> StartingCalls:
     return StartingCalls(calls[rows], ~has_work[rows])
 
 
+def capture_windows(begun: I64, ended: I64) -> tuple[I64, I64]:
+    """Return from when to when graphs are captured, ascending: from each begin to the next end, on any
+    thread; nothing of a begin that no end follows.
+    """
+    low, stops = np.sort(begun), np.sort(ended)
+    at = np.searchsorted(stops, low)
+    is_ended = at < len(stops)
+    return low[is_ended], stops[at[is_ended]]
+
+
 def untimed_work(index: Index, launches: Launches) -> U32:
     """Return the positions, ascending, of device work whose times are lost: it stands at 0 in the file though
     its launch or all of the host does not, or its time was too large to keep.
@@ -118,9 +128,6 @@ def _captured(index: Index, calls: I64, begins: AnyArray, ends: AnyArray) -> Any
     some end that.
     """
     start = index.column("slices.start")[calls]
-    begun, ended = np.sort(start[begins]), np.sort(start[ends])
-    if not len(begun) or not len(ended):
-        return np.zeros(len(calls), np.bool_)
-    at = np.searchsorted(begun, start, "right") - 1
-    until = np.append(ended, -1)[np.searchsorted(ended, begun[np.maximum(at, 0)])]
-    return np.asarray((at >= 0) & (start < until))
+    low, high = capture_windows(start[begins], start[ends])
+    at = np.searchsorted(low, start, "right") - 1
+    return np.asarray((at >= 0) & (start < np.append(high, 0)[at]))

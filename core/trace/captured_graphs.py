@@ -32,6 +32,7 @@ from ..index.version import DERIVED
 from ..query.args import arguments_read
 from ..query.launches import launches_of
 from ..query.lookup import category_mask, with_ancestors
+from ..query.lost import capture_windows
 from .step_choice import latest_holding
 
 CAPTURED = re.compile(r"(?:\w+_)?capture_(\d{1,9})_(\w+)")
@@ -141,11 +142,7 @@ def _read(index: Index) -> CapturedGraphs:
     begins, ends = (calls[_named(index, calls, one.fullmatch)] for one in (CAPTURE_BEGINS, CAPTURE_ENDS))
     notes = _notes(index)
     if len(begins) and len(ends):
-        low = np.sort(starts[begins] + index.duration(begins))
-        stops = np.sort(starts[ends])
-        at = np.searchsorted(stops, low)
-        low, at = low[at < len(stops)], at[at < len(stops)]
-        high = stops[at]
+        low, high = capture_windows(starts[begins] + index.duration(begins), starts[ends])
     else:
         low, high = starts[notes].astype(np.int64), starts[notes] + index.duration(notes)
     launches = _captured_launches(index, calls)

@@ -650,6 +650,8 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "events"),
     [
+        ("graph-capture", [*_captured(300), kernel(400, 500)]),  # while the device is busy
+        ("graph-capture", [one for one in _captured(300) if one["name"] != "cudaStreamEndCapture"]),
         ("step-gap", _pauses(500, 200, *[90] * 8)),  # two, of which the shorter is none
         ("step-gap", _gaps_in(1800, 250, 250, *[10] * 6)),  # in three steps of nine: not for its step alone
         ("step-gap", _pauses(500, *[10] * 6)),  # too few gaps to tell which is usual

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import EMPTY, Intervals, merge
+from ...base.arrays import Intervals, merge
 from ...base.kineto import CAPTURE_BEGINS, CAPTURE_ENDS, StartedWork, started_work
 from ...base.units import about_ns, count_of
+from ...query.lost import capture_windows
 from ..host.host_columns import HostSlices
 from ..host.op_events import RUNTIME
 from ..rule_threshold import OWN, Limits
@@ -52,9 +53,5 @@ def capturing(host: HostSlices) -> Intervals:
     """Return the time in which graphs are captured: from the end of each call that begins that to the start
     of the next that ends it, on any thread.
     """
-    begun, ended = (np.flatnonzero(host.matching(one, RUNTIME)) for one in (CAPTURE_BEGINS, CAPTURE_ENDS))
-    if not len(begun) or not len(ended):
-        return EMPTY
-    starts, stops = host.ends[begun], np.sort(host.starts[ended])
-    at = np.searchsorted(stops, starts)
-    return merge(starts[at < len(stops)], stops[at[at < len(stops)]])
+    begins, ends = (host.matching(one, RUNTIME) for one in (CAPTURE_BEGINS, CAPTURE_ENDS))
+    return merge(*capture_windows(host.ends[begins], host.starts[ends]))
