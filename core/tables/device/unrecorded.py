@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...base.arrays import I64, AnyArray
 from ...base.kineto import StartedWork, started_work
+from ...index.store import Index
 from ...query.groups import dense
 from ...query.lookup import lanes_of
 from ...query.lost import StartingCalls
@@ -18,6 +20,13 @@ MIN_STEPS = 3
 """In so many steps the same is no chance."""
 
 
+def are_fills(index: Index, calls: I64) -> AnyArray:
+    """Tell which calls, by their names, only fill memory."""
+    name, numbers = dense(index.column("slices.name")[calls])
+    fills = [started_work(text) is StartedWork.FILL for text in index.strings(numbers)]
+    return np.asarray(np.array(fills, np.bool_)[name])
+
+
 def steps_alike(scope: Scope, source: int, calls: StartingCalls) -> int:
     """Return in how many steps the same fills lack their work, at least MIN_STEPS; 0 where they differ, or
     other calls lack theirs, too.
@@ -25,9 +34,7 @@ def steps_alike(scope: Scope, source: int, calls: StartingCalls) -> int:
     # Fills with and without work in three steps: + - + | + - + | + - +. As one row for each step they are
     # three equal ones.
     index = scope.trace.indexes[source]
-    name, numbers = dense(index.column("slices.name")[calls.positions])
-    fills = [started_work(text) is StartedWork.FILL for text in index.strings(numbers)]
-    is_fill = np.array(fills, np.bool_)[name]
+    is_fill = are_fills(index, calls.positions)
     if not calls.is_lost.any() or (calls.is_lost & ~is_fill).any():
         return 0
     steps = find_steps(scope.trace, source, scope.clocks)

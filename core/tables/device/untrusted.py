@@ -25,12 +25,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...base.arrays import I64, AnyArray, distinct, distinct_rows, merge
-from ...base.kineto import RUNTIME, WAITS, StartedWork, started_work
+from ...base.kineto import RUNTIME, WAITS
 from ...index.format import LaneRole, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.groups import dense
@@ -41,10 +41,7 @@ from ...read.problem import NO_EVENTS, NOT_READ, OTHER_DATA, OTHER_TEXT, REPEATE
 from ...trace.devices import Device, devices
 from ..frame.frame_columns import NEVER
 from ..frame.scope import Scope, WithoutOpenEnded
-from .unrecorded import steps_alike
-
-if TYPE_CHECKING:
-    pass
+from .unrecorded import are_fills, steps_alike
 
 Trouble: TypeAlias = Literal[
     "lost", "zero", "collapsed", "merged", "truncated", "cut", "other-clock", "open-ended"
@@ -425,15 +422,8 @@ class LostCalls:
         called, pieces = self.scope.starts(self.source, positions), np.bincount(of, minlength=count)
         lane = _usual_lanes(lane, device, self.index.column("slices.name")[positions])
         is_bad = is_lost | ((first == LATE) & ~self.calls.is_lost)
-        names = self.index.column("slices.name")[positions]
-        numbers = distinct(names)
-        fills = [number for number in numbers.tolist() if _fills(self.index.string(number))]
-        is_fill = np.isin(names, fills)
+        is_fill = are_fills(self.index, positions)
         return _CallTable(positions, called, device, lane, pieces, first, last, is_lost, is_bad, is_fill)
-
-
-def _fills(name: str) -> bool:
-    return started_work(name) is StartedWork.FILL
 
 
 @dataclass(frozen=True, eq=False)
