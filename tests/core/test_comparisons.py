@@ -20,7 +20,7 @@ from tracelane.core.base.short_names import comparable_name
 from tracelane.core.export.formats import pieces_of_csv, text_in_unit
 from tracelane.core.export.summary_file import is_summary, read_summary, summary_json
 from tracelane.core.tables.compare.compare import (
-    by_steps,
+    by_kind,
     compare,
     compare_values,
     spread_of,
@@ -211,7 +211,7 @@ def test_steps_meet_though_their_numbers_differ() -> None:
     now = table("ProfilerStep#12", "same", "ProfilerStep#11", "gemm_128", "batch 2", "ProfilerStep#13")
     sides = {
         (row["name"], row["presence"]): row["total_ns"] - row["total_ns_delta"]
-        for row in compare(now, past, by_steps("batch 7")).rows()
+        for row in compare(now, past, by_kind("batch 7")).rows()
     }
     assert sides == {
         ("ProfilerStep#12", "both"): 20, ("same", "both"): 50, ("ProfilerStep#11", "both"): 10,
@@ -219,7 +219,7 @@ def test_steps_meet_though_their_numbers_differ() -> None:
         ("gemm_64", "gone"): 30, ("iteration_3", "gone"): 40,
     }  # fmt: skip
     assert {row["presence"] for row in compare(now, past).rows() if row["name"] != "same"} == {"new", "gone"}
-    of_batches = {row["name"]: row["presence"] for row in compare(now, past, by_steps()).rows()}
+    of_batches = {row["name"]: row["presence"] for row in compare(now, past, by_kind()).rows()}
     assert of_batches["batch 2"] == "new" and of_batches["ProfilerStep#12"] == "both"
 
 
@@ -233,7 +233,7 @@ def test_names_meet_though_each_run_makes_part_of_them_up() -> None:
             ("z3w7", (("silu_0_4w1ui68q", 15), ("2_obv61lbc", 25))),
         )
     )
-    changes = [(row["total_ns_delta"], row["presence"]) for row in compare(now, past, by_steps()).rows()]
+    changes = [(row["total_ns_delta"], row["presence"]) for row in compare(now, past, by_kind()).rows()]
     assert changes == [(5, "both"), (25, "new"), (-20, "gone")]
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.tables.analysis import Tab
-from tracelane.core.tables.compare.compare import by_steps, compare, with_first
+from tracelane.core.tables.compare.compare import by_kind, compare, with_first
 from tracelane.core.tables.frame.table import Table
 from tracelane.core.tables.host.slice_table import hit_table, slices_of_node
 from tracelane.core.tables.host.tree import sandwich
@@ -100,7 +100,7 @@ class TableController(Controller):
         against = scope_of(self.store.trace, baseline, cancelled, self.store.now.search.whole_left)
         past = row.run(against, **options)[panel.table] if counted is None else counted[0]
         now = row.run(replace(scope, against=against.when), **options)[panel.table]
-        keys = with_first if panel.to_first else by_steps(session.steps)
+        keys = with_first if panel.to_first else by_kind(session.steps)
         return compare(now, past, keys, scope=now.scope)
 
     def _have(self, key: Key, counted: tuple[Table, list[ColumnView]] | DrawnTree) -> None:

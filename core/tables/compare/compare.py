@@ -1,7 +1,8 @@
 """Tables of one kind compared: which rows are the same, how much each number changed, what of it is noise.
 
 compare(now, past)                      rows meet by the key columns of their schema
-compare(now, past, by_steps("batch 7")) rows of steps meet by their order, too: ProfilerStep#4 and #5
+compare(now, past, by_kind("batch 7"))  rows of alike names meet, too: ProfilerStep#4 and #5, kernels whose
+                                        folders have other suffixes
 compare(now, past, with_first)          every row against the first one of the past: steps against one step
 compare(now, past, noise=noise)         with a verdict on each row: `noise` compares what repeats of it
 
@@ -255,7 +256,7 @@ def _depth_first(table: Table, parents: I64) -> Table:
     )
 
 
-def by_steps(steps: str = "") -> Keys:
+def by_kind(steps: str = "") -> Keys:
     """Return keys by which rows that only one side has meet, too: steps of one kind, that is of one name
     without numbers, in the order of the numbers, and names that differ in what each run makes up anew
     (`comparable_name`). A text that is not empty is the name of further steps.
@@ -288,10 +289,12 @@ def _rows_by_kind(table: Table, numbers: I64, rows: I64, steps: str) -> dict[tup
     kinds: dict[tuple[object, ...], list[int]] = {}
     for row in rows.tolist():
         at = int(numbers[row])
-        kind = step_kind(names[at], steps) or comparable_name(names[at])
-        kinds.setdefault((kind, *(values[at] for values in others)), []).append(row)
-    for alike in kinds.values():
-        alike.sort(key=lambda row: step_order(names[int(numbers[row])]))
+        step = step_kind(names[at], steps)
+        key = (step, "" if step else comparable_name(names[at]), *(values[at] for values in others))
+        kinds.setdefault(key, []).append(row)
+    for key, alike in kinds.items():
+        if key[0]:
+            alike.sort(key=lambda row: step_order(names[int(numbers[row])]))
     return kinds
 
 

@@ -25,7 +25,7 @@ from ..compare.compare import (
     VERDICT,
     WITHIN,
     Comparison,
-    by_steps,
+    by_kind,
     compare,
     compare_spreads,
     compare_values,
@@ -89,7 +89,7 @@ class PairAnswers(JudgedAnswers):
         from ..registry import BY_NAME  # whose rows answers are asked for
 
         past, now = (BY_NAME[name].run(_side_scope(self.pair, scope, n), **options) for n in (0, 1))
-        keys = by_steps(scope.steps)
+        keys = by_kind(scope.steps)
         later = past.origin_ns - now.origin_ns  # moments of both count from where A begins
         tables = [
             compare(_of_b(now[key].counted_from(later), self.pair.first), past[key], keys, scope=self._title)
