@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -53,22 +53,17 @@ def states_over_all(scope: Scope, most_slices: int = MAX_SLICES) -> tuple[Device
     return device_states(replace(scope, range=(min(low, start), max(high, end)), steps=""))
 
 
-def window_of(scope: Scope, source: int) -> tuple[int, int]:
-    """Return the time [start, end) that is looked at of a source: of two runs that of its own."""
+def _windows(scope: Scope) -> Callable[[int], tuple[int, int]]:
+    """Return what tells the time [start, end) that is looked at of a source: of two runs that of its own."""
     from tracelane.core.tables.device.device_state import looked_at
 
     pair = pair_of(scope.trace)
     if pair is None or scope.range is not None:
-        return looked_at(scope)
-    run, clocks = pair.side(source, scope.clocks)
-    return looked_at(replace(scope, trace=run, clocks=clocks))
-
-
-def _windows(scope: Scope, sources: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Return the time that is looked at of some sources; it is looked for once where there is one run."""
-    if pair_of(scope.trace) is None and sources:
-        return dict.fromkeys(sources, window_of(scope, sources[0]))
-    return {source: window_of(scope, source) for source in dict.fromkeys(sources)}
+        window = looked_at(scope)
+        return lambda source: window
+    sides = [pair.side(source, scope.clocks) for source in (0, pair.first)]
+    first, second = (looked_at(replace(scope, trace=run, clocks=clocks)) for run, clocks in sides)
+    return lambda source: second if source >= pair.first else first
 
 
 def device_facts(scope: Scope) -> DeviceFacts:
@@ -117,11 +112,11 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
 
     trace = scope.trace
     all_devices = devices(trace)
-    windows = _windows(scope, [one.source for one in all_devices])
+    window_of = _windows(scope)
     if all_states is None:
-        return [_estimated(scope, one, windows[one.source]) for one in all_devices]
+        return [_estimated(scope, one, window_of(one.source)) for one in all_devices]
     has_ranks = _has_ranks(trace)
-    states = {one.device.device: one.within(*windows[one.device.device.source]) for one in all_states}
+    states = {one.device.device: one.within(*window_of(one.device.device.source)) for one in all_states}
     shares = [
         DeviceShare(
             _named(trace, one.device.device.source, one.device.title),
@@ -148,7 +143,7 @@ def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, Lane
     """
     from tracelane.core.tables.device.gap import gap_of, work_gaps
 
-    windows = _windows(scope, [one.device.device.source for one in states])
+    window_of = _windows(scope)
     lanes = [(scope.trace.lanes[number], one) for one in states for number in one.device.device.lanes]
     result = {}
     for lane, state in lanes[:LANES_WITH_GAPS]:
@@ -159,7 +154,7 @@ def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, Lane
         lengths = gaps.ends - gaps.starts
         idle = np.flatnonzero(state.idle_between(gaps.starts, gaps.ends) * 2 > lengths)
         columns = [values[idle] for values in (gaps.starts, gaps.ends, gaps.after, gaps.kinds)]
-        first = _first_gap(scope, lane, state.within(*windows[lane.source]))
+        first = _first_gap(scope, lane, state.within(*window_of(lane.source)))
         starts, ends, after, kinds = (
             np.append(np.array(first[at : at + 1], np.int64), values) for at, values in enumerate(columns)
         )
@@ -198,8 +193,9 @@ def state_shares(
     """
     from tracelane.core.tables.device.states import CAUSES, IDLE, PRECEDENCE
 
-    windows = _windows(scope, [one.device.device.source for one in all_states or ()] or [0])
-    length = max(high - low for low, high in windows.values())
+    window_of = _windows(scope)
+    windows = [window_of(one.device.device.source) for one in all_states or ()] or [window_of(0)]
+    length = max(high - low for low, high in windows)
     known = [one.share for one in devices if one.share is not None]
     title = devices[0].device if len(devices) == 1 else f"{len(devices)} devices"
     if not known or length <= 0:
@@ -208,7 +204,7 @@ def state_shares(
         busy = sum(known) / len(known)
         return StateShares(title, length, {"compute": busy, "": 1 - busy}, is_estimate=True)
     ns: dict[str, int] = {}
-    for state in (one.within(*windows[one.device.device.source]) for one in all_states):
+    for state in (one.within(*window_of(one.device.device.source)) for one in all_states):
         spent = np.zeros((len(PRECEDENCE), len(CAUSES)), np.int64)
         np.add.at(spent, (state.states, state.causes), np.diff(state.edges))
         for name, row in zip(PRECEDENCE, spent):
