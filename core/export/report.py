@@ -268,7 +268,7 @@ def html_report(scope: Scope, title: str) -> Iterator[str]:
     name = escape(safe(title))
     yield page_head(title, has_flame=True)
     yield f"<h1>{name}</h1><p>{escape(safe(scope.text))}</p>"
-    window = scope.range or trace.opening_span
+    window = scope.range or scope.opening_span
     yield f"<h2>The timeline</h2><p>{format_ns(window[1] - window[0])}</p>"
     yield f'<div class="picture">{timeline_svg(scope, WIDTH, PICTURE_ROWS)}</div>'
     example = example_of(scope)

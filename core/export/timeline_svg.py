@@ -79,7 +79,7 @@ def timeline_svg(
 ) -> Picture:
     """Return a picture of a scope's lanes in a window of trace time, else in the scope's own."""
     trace = scope.trace
-    begin, end = window or scope.range or trace.opening_span
+    begin, end = window or scope.range or scope.opening_span
     frame = PictureFrame.of(begin, max(end, begin + 1), width - TITLES)
     whole = replace(scope, range=(frame.begin, frame.end), lanes=None, where=None, work=None)
     sheet = _Sheet(scope, frame, rows, device_states(whole))
