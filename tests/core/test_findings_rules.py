@@ -756,7 +756,7 @@ def test_time_between_two_clocks_is_no_idle_time(tmp_path: Path) -> None:
 def test_the_profilers_time_is_before_the_first_work(tmp_path: Path) -> None:
     """When the first work begins is told with the time of the profiler, which is no idle time."""
     request = call(0, 500, "Activity Buffer Request") | {"cat": "overhead"}
-    events = [request, kernel(1000, 5, correlation=9)]
+    events = [op(0, 400), request, kernel(1000, 5, correlation=9)]
     texts = [
         one.text for one in findings(Scope(trace_of(events, tmp_path))).findings if one.rule == "device-idle"
     ]

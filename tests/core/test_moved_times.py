@@ -1,4 +1,4 @@
-"""Answers that hang on no moment: all times moved, and one pause stretched."""
+"""Answers that hang on no moment: all times moved, one pause stretched, the profiler stopped later."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ NO_JSON = (
 )
 """What Python's own decoder refuses."""
 FILES = [path for path in short_texts(traces(*ALIKE)) if path.name not in (*AT_ZERO, *NO_JSON)]
+WINDOW_END = "Record Window End"
+"""The profiler's note of when it was stopped, which may come long after the last event."""
+LATER_US = 5_000_000
+OF_ITS_LENGTH = {"sections", "summary"}
+"""Analyses that say how long the profiler's own span and the whole trace are."""
 
 
 def later(by: Decimal, begin: Decimal | None, time: Decimal) -> Decimal:
@@ -108,6 +113,28 @@ def test_moved_times_change_no_answer(path: Path, shift: Decimal, tmp_path: Path
             said.append(answers(trace))
     before, after = said
     assert [name for name in after if after[name] != before[name]] == []
+
+
+@pytest.mark.slow
+@for_files("path", FILES)
+def test_a_late_end_of_the_profiler_changes_no_answer(path: Path, tmp_path: Path) -> None:
+    """What all analyses say is of what was recorded, however long after it the profiler was stopped."""
+    if WINDOW_END not in [event.get("name") for event in timed(document_of(path))]:
+        pytest.skip("nothing tells when the profiler was stopped")
+    said = []
+    for by in (0, LATER_US):
+        document = document_of(path)
+        for event in document["traceEvents"]:
+            if event.get("name") == WINDOW_END:
+                event["ts"] += by
+            elif event.get("cat") == SPAN_CATEGORY:
+                event["dur"] += by
+        folder = tmp_path / f"{by}"
+        folder.mkdir()
+        with closing(open_trace(write(folder, document, lambda at: at), index_dir=folder / "index")) as trace:
+            said.append(answers(trace))
+    before, after = said
+    assert {name for name in after if after[name] != before[name]} <= OF_ITS_LENGTH
 
 
 def pauses(document: Document) -> list[tuple[Decimal, Decimal]]:

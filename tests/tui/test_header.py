@@ -95,7 +95,7 @@ def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[st
     ("path", "at_80"),
     [
         ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "GPU 0 busy 23.6 % of 667 ms"),
-        ("gpu/tl_vllm_capture_python_functions.pt.trace.json.gz", "GPU 2 busy 0.4 %"),
+        ("gpu/tl_vllm_capture_python_functions.pt.trace.json.gz", "GPU 2 busy 0.5 %"),
         (LOST, "+ 30 on another clock  10 steps  AIU 0 busy ?"),
         ("gpu/tl_vllm_decode_cudagraph_exec.json.gz", "device 2 busy 56.1 %"),
         ("gpu/tl_h100_qwen_infer.json.gz", "GPU 0 busy 91.9 % of 49.4 ms"),

@@ -91,9 +91,9 @@ def state_table(scope: Scope) -> Table:
 
 
 def looked_at(scope: Scope) -> tuple[int, int]:
-    """Return the time [start, end) that a scope looks at: its range, else its steps', else the trace's; of
-    steps until the last work that they launched is done, as devices run behind the host. Doubtful steps, in
-    which little of the work is launched, count for none.
+    """Return the time [start, end) that a scope looks at: its range, else its steps', else from the
+    first recorded slice to the last; of steps until the last work that they launched is done, as devices run
+    behind the host. Doubtful steps, in which little of the work is launched, count for none.
     """
     launched: Mapping[int, AnyArray] = {}
     if scope.range is not None:
@@ -106,9 +106,9 @@ def looked_at(scope: Scope) -> tuple[int, int]:
             launched = {source: one.positions[one.steps >= 0] for source, one in by_source.items()}
             everything = {source: one.positions for source, one in by_source.items()}
             if _total(scope, launched) < DOUBTFUL * _total(scope, everything):
-                return scope.opening_span
+                return scope.recorded_span
     else:
-        return scope.opening_span
+        return scope.recorded_span
     for source, positions in launched.items():
         ends = scope.starts(source, positions) + scope.trace.indexes[source].duration(positions)
         high = max(high, int(ends.max(initial=high)))

@@ -287,15 +287,7 @@ class LostCalls:
     @cached_property
     def span(self) -> tuple[int, int]:
         """From when to when the source tells of host and devices, trace time without strays."""
-        low, high = self.scope.opening_span
-        lanes = [
-            (lane.start + offset, lane.end + offset)
-            for lane in self.scope.trace.lanes_of(self.source)
-            if lane.role in (LaneRole.HOST, LaneRole.DEVICE) and lane.slices
-            for offset in (self.scope.clocks.offset(self.source, lane.pid),)
-        ]
-        starts, ends = zip(*lanes) if lanes else ((low,), (high,))
-        return max(low, min(starts)), min(high, max(ends))
+        return replace(self.scope, source=self.source).recorded_span
 
     def periods(self) -> Iterator[Untrusted]:
         """Yield what cannot be trusted of the source, device by device."""

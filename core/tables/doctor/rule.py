@@ -84,12 +84,6 @@ class Recording:
         )
 
     @cached_property
-    def span(self) -> tuple[int, int]:
-        """From the first to the last moment of the file, ns."""
-        manifest = self.index.manifest
-        return int(manifest.get("start_ns") or 0), int(manifest.get("end_ns") or 0)
-
-    @cached_property
     def work(self) -> Frame:
         return work_of(self.scope)
 

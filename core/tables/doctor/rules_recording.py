@@ -56,11 +56,11 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
 def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     own = recording.of_categories({OVERHEAD})
     own = own[[PROFILER.search(recording.name(at)) is not None for at in own.tolist()]]
-    start, end = recording.span
+    start, end = recording.scope.recorded_span
     if not len(own) or end <= start:
         return None
     starts, ends = recording.starts(own), recording.ends(own)
-    busy = merge(starts, ends).length
+    busy = merge(starts, ends).clipped(start, end).length
     if busy < limits["share"] * (end - start):
         return None
     longest = int(own[np.argmax(ends - starts)])

@@ -21,7 +21,7 @@ from ...base.errors import Cancelled
 from ...base.kineto import DEVICE_ANNOTATION
 from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ...base.units import format_ns, moment_digits
-from ...index.format import RowKind
+from ...index.format import LaneRole, RowKind
 from ...index.store import Index
 from ...query.cells import ragged
 from ...query.lookup import (
@@ -405,6 +405,22 @@ class Scope:
     def opening_span(self) -> tuple[int, int]:
         """What the first window of the trace shows, under the scope's clocks."""
         return self.trace.opening_span_at(self.clocks)
+
+    @property
+    def recorded_span(self) -> tuple[int, int]:
+        """From when to when slices of hosts and devices last, of what the first window shows: a profiler also
+        notes when it began and ended, up to half of the time before and after them.
+        """
+        low, high = self.opening_span
+        lanes = [
+            (lane.start + offset, lane.end + offset)
+            for source in self.sources
+            for lane in self.trace.lanes_of(source)
+            if lane.role in (LaneRole.HOST, LaneRole.DEVICE) and lane.slices
+            for offset in (self.clocks.offset(source, lane.pid),)
+        ]
+        starts, ends = zip(*lanes) if lanes else ((low,), (high,))
+        return max(low, min(starts)), min(high, max(ends))
 
     @property
     def origin(self) -> int:
