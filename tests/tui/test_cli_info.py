@@ -196,3 +196,11 @@ def test_the_scanner_is_named(
     assert json.loads(capsys.readouterr().out)["scanner"] == expected
     assert main(arguments) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"  scanner: {expected}"
+
+
+@pytest.mark.parametrize("text", ['{"traceEvents": []}', "[]", '{"answer": 42}'])
+def test_no_line_is_blank(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a file without events nothing but what is known of it is printed."""
+    (tmp_path / "t.json").write_text(text, encoding="utf-8")
+    assert main(["info", str(tmp_path / "t.json"), "--index-dir", str(tmp_path / "index")]) == 0
+    assert all(line.strip() for line in capsys.readouterr().out.splitlines())

@@ -181,7 +181,9 @@ def _source(trace: Trace, number: int, lanes: bool) -> Iterator[str]:
     span = f" · {format_ns(end - start)}" if start is not None and end is not None else ""
     span += f", {count_of(aside, 'event')} on another clock aside" if aside else ""
     yield f"{safe(str(info.path))} · {info.form} · {_counted(read_report, 'events')}{span}"
-    yield "  " + ", ".join(_counted(read_report, key) for key in COUNTS[1:] if read_report.get(key))
+    counted = [_counted(read_report, key) for key in COUNTS[1:] if read_report.get(key)]
+    if counted:
+        yield "  " + ", ".join(counted)
     for category, flows in read_report.get("flows", {}).items():
         orphans = f", {format_count(flows['orphan_starts'])} starts" if flows["orphan_starts"] else ""
         orphans += f", {format_count(flows['orphan_ends'])} ends" if flows["orphan_ends"] else ""

@@ -262,7 +262,7 @@ MISSING_DURATIONS = _counted(
     "warning",
     "complete events have no duration",
     FORMAT,
-    "durations of these slices: they count as 0",
+    "durations of these events: they count as 0; where one is no number, the event is an instant",
     ("event without a duration", "events without a duration"),
 )
 
