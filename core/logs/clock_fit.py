@@ -7,7 +7,8 @@ clock: it is a proposal with reasons, and with a verdict on whether the log is o
 
 One host writes trace and log, by one clock. So a lag of two seconds at most is looked for first, and taken
 if the activity agrees about as well there as anywhere; a log whose clock would have to be further off is
-probably another run's, since runs of one program look alike.
+probably another run's, since runs of one program look alike. Of a trace that a log covers in part that part
+is compared: there both are known if their clocks are one.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ..base.arrays import I64, Intervals, distinct, merge
+from ..base.units import format_ns
 from .correlation import Activity, Curve, curve, exact
 from .header import ColumnKind
 from .log import TelemetryLog
@@ -47,7 +49,9 @@ MAX_LAG = 450 * SECOND
 that are tried.
 """
 ROWS_AROUND = 6
-"""Samples before and after the trace that are used where the trace is too short to show a pattern."""
+"""Samples before and after the trace that are used where the trace is too short to show a pattern; as many
+have to lie in the part of a longer trace that a log covers, for that part to be compared.
+"""
 ROWS_INSIDE = 12
 """With this many samples inside the trace only those are fitted: outside it the device's work is not known.
 """
@@ -65,6 +69,8 @@ CLEAR = 0.5
 """A log whose stamps do not say the time of day is the trace's run from this correlation on."""
 ABOUT_AS_WELL = 0.25
 """A lag of one host's clock is preferred to one that is further off unless that fits better by this much."""
+WORKED = 0.2
+"""Devices that were busy for this share of the time cannot have been idle all the time."""
 _SIGNALS = (ColumnKind.BUSY, ColumnKind.POWER, ColumnKind.BANDWIDTH, ColumnKind.COMPUTE)
 
 
@@ -104,6 +110,13 @@ class Proposal:
         return -round((self.utc_offset_s + self.lag_s) * SECOND)
 
 
+class _Compared(NamedTuple):
+    """What is compared at a zone: parts of the wall time, and whether only a clear fit counts."""
+
+    windows: tuple[tuple[int, int], ...]
+    only_clear: bool = False
+
+
 class _Comparison(NamedTuple):
     """A card's activity against a process's busy time over one interval of wall time, at all shifts."""
 
@@ -127,6 +140,22 @@ class _Peak(NamedTuple):
     def clearness(self) -> float:
         return self.score - self.rival
 
+    @property
+    def is_clear(self) -> bool:
+        return self.score >= CLEAR and self.clearness >= 2 * SAME
+
+
+class _Refined(NamedTuple):
+    """A lag by exact integration, its correlation, how much better it is than elsewhere, and it in words."""
+
+    lag: int
+    score: float
+    confidence: float
+    words: str
+
+
+_Fit = TypeVar("_Fit", _Peak, _Refined)
+
 
 def propose(
     log: TelemetryLog,
@@ -134,11 +163,12 @@ def propose(
     window: tuple[int, int],
     host_offset_s: int | None = None,
     zone_s: int | None = None,
+    lag_s: float | None = None,
 ) -> Proposal:
     """Propose zone, lag and device mapping of a log. `busy` are the device-busy intervals by process (wall
     time, UTC ns, any order), best of kernels and copies; `window` is begin and end of the trace likewise;
-    `host_offset_s` is the zone of the viewer's host, preferred where zones fit equally well. `zone_s` is the
-    log's zone where it is known: only the lag is looked for then.
+    `host_offset_s` is the zone of the viewer's host, preferred where zones fit equally well. `zone_s` and
+    `lag_s` are the log's zone and lag where they are known: the others are looked for then.
     """
     span = log.span
     if span is None:
@@ -148,50 +178,71 @@ def propose(
     times = {process: merge(*busy[process]) for process in processes}
     activities = {device: _activities(log, device) for device in devices}
     interval = log.interval_ns or SECOND
-    comparisons = _comparisons(activities, times, window, interval)
-    peaks = [(zone, _best_peak(comparisons, zone, interval)) for zone in zones.offsets]
+    compared = {zone: _compared(span, window, zone, interval) for zone in zones.offsets}
+    everywhere = tuple(dict.fromkeys(part for one in compared.values() for part in one.windows))
+    comparisons = _comparisons(activities, times, everywhere, interval)
+    of_pairs = {zone: _peaks(comparisons, zone, interval, compared[zone]) for zone in zones.offsets}
+    peaks = [(zone, _best(of_pairs[zone])) for zone in zones.offsets]
     best_score = max(_score(peak) for _, peak in peaks)
     # The usual zone where correlations do not tell.
     zone, peak = next(item for item in peaks if _score(item[1]) >= best_score - SAME)
     only = len(zones.offsets) == 1
     reasons = [zones.reason if only else f"{zones.reason}; {offset_text(zone / SECOND)} fits best"]
-    correlation: dict[tuple[str, str], float] = {}
-    if peak is None or peak.score < MIN:
-        is_near = 0 < _distance(span, window, zone) <= MAX_LAG
-        lag, confidence = (sum(span) // 2 - zone - sum(window) // 2 if is_near else 0), 0.1
-        why = "no activity to fit the lag to" if peak is None else "its activity fits nowhere"
+    is_found = peak is not None and peak.score >= MIN and lag_s is None
+    near = [one for one in of_pairs[zone] if is_found and one.score >= _score(peak) - ABOUT_AS_WELL]
+    refined = _best([_refined(one, interval) for one in near])
+    if lag_s is not None:
+        lag, confidence = round(lag_s * SECOND), 1.0
+        reasons.append("its lag is given")
+    elif refined is None:
+        lag, confidence = 0, 0.1
+        why = "its activity fits nowhere" if comparisons else "no activity to fit the lag to"
         reasons.append(f"{why}: lag taken as it is")
     else:
-        lag, confidence, words = _refined(peak, interval)
-        reasons.append(words)
-        correlation = _correlations(activities, times, zone + lag, peak, interval)
+        lag, confidence = refined.lag, refined.confidence
+        reasons.append(refined.words)
+    correlation = _correlations(activities, times, zone + lag, span, window, interval)
     others = [_score(other) for at, other in peaks if at != zone]
     ambiguous = bool(others) and max(others) > _score(peak) - 2 * SAME
-    if ambiguous:
+    if ambiguous and lag_s is None:
         confidence = min(confidence, max(0.0, _score(peak) - max(others)))
         reasons.append("ambiguous: another zone fits as well")
     device_of, mapped = _mapping(devices, processes, correlation)
     if mapped:
         reasons.append(mapped)
-    overlaps = span[0] - zone - lag < window[1] and span[1] - zone - lag > window[0]
+    offset = zone // SECOND if zone % SECOND == 0 else zone / SECOND
+    if lag_s is not None:
+        return Proposal(offset, lag_s, 1.0, "; ".join(reasons), device_of, FitVerdict.MATCHES)
+    sampled = span[0] - zone - lag, span[1] - zone - lag
     many = window[1] - window[0] >= ROWS_INSIDE * interval
+    is_clear = peak is not None and peak.is_clear
     doubts = {
         "several zones fit, and none is given": ambiguous and zone != (host_offset_s or 0) * SECOND,
         "its activity is not the trace's": peak is not None and peak.score < MIN and many,
+        "it says that all was idle while the trace's devices worked": peak is None
+        and _is_idle(log, times, zone + lag, window),
         "nothing says when its own time began": zones.assumed and _score(peak) < CLEAR,
     }
-    verdict, words = _verdict(lag, overlaps, [doubt for doubt, holds in doubts.items() if holds])
+    off = 0 if zones.assumed and is_clear else lag  # a clock that begins anywhere is as right at any lag
+    verdict, words = _verdict(off, sampled, window, [doubt for doubt, holds in doubts.items() if holds])
     reasons += [words] if words else []
     if verdict is FitVerdict.FOREIGN:
         confidence = 0.0
-    offset = zone // SECOND if zone % SECOND == 0 else zone / SECOND
     return Proposal(offset, lag / SECOND, round(confidence, 3), "; ".join(reasons), device_of, verdict)
 
 
-def _verdict(lag: int, overlaps: bool, doubts: Sequence[str]) -> tuple[FitVerdict, str]:
-    """Return whether the log is of the trace's run, and what speaks against it in words, empty if nothing."""
-    if not overlaps:
-        return FitVerdict.FOREIGN, "so log and trace do not overlap: it is another run's"
+def _verdict(
+    lag: int, span: tuple[int, int], window: tuple[int, int], doubts: Sequence[str]
+) -> tuple[FitVerdict, str]:
+    """Return whether a log whose samples lie in `span` is of the trace's run, and what speaks against it in
+    words, empty if nothing.
+    """
+    if span[1] <= window[0]:
+        before = format_ns(window[0] - span[1])
+        return FitVerdict.FOREIGN, f"it ends {before} before the trace begins, so it is another run's"
+    if span[0] >= window[1]:
+        after = format_ns(span[0] - window[1])
+        return FitVerdict.FOREIGN, f"it begins {after} after the trace has ended, so it is another run's"
     if abs(lag) > SAME_RUN:
         return (
             FitVerdict.FOREIGN,
@@ -206,17 +257,37 @@ def _correlations(
     activities: Mapping[str, list[Activity]],
     times: Mapping[str, Intervals],
     shift: int,
-    peak: _Peak,
+    span: tuple[int, int],
+    window: tuple[int, int],
     interval: int,
 ) -> dict[tuple[str, str], float]:
-    """Return the correlation of each (device, process) when the log is shifted by `shift` ns."""
-    window, shifts = peak.comparison.curve.window, np.array([shift])
+    """Return the correlation of each (device, process) when the log, whose samples lie in `span`, is shifted
+    by `shift` ns: in what it covers of the trace, and of a short trace around that.
+    """
+    around = 0 if window[1] - window[0] >= ROWS_INSIDE * interval else ROWS_AROUND * interval
+    covered = max(span[0] - shift, window[0] - around), min(span[1] - shift, window[1] + around)
+    if covered[1] - covered[0] < ROWS_AROUND * interval:
+        return {}
+    shifts = np.array([shift])
     return {
-        (device, process): float(exact(own[0], busy, shifts, window, interval)[0])
+        (device, process): float(exact(own[0], busy, shifts, covered, interval)[0])
         for device, own in activities.items()
         if own
         for process, busy in times.items()
     }
+
+
+def _is_idle(log: TelemetryLog, times: Mapping[str, Intervals], shift: int, window: tuple[int, int]) -> bool:
+    """Tell whether all cards of a log that say how busy they are were idle in the time of the trace, in which
+    its devices worked.
+    """
+    series = [one for device in log.devices if (one := log.first_of(device, ColumnKind.BUSY)) is not None]
+    for one in series:
+        inside = (one.end_ns - shift > window[0]) & (one.start_ns - shift < window[1]) & ~one.missing
+        if not inside.any() or one.value[inside].any():
+            return False
+    length = window[1] - window[0]
+    return bool(series) and any(busy.length >= WORKED * length for busy in times.values())
 
 
 def _score(peak: _Peak | None) -> float:
@@ -242,7 +313,7 @@ def _activity(series: Series) -> Activity:
 def _comparisons(
     activities: Mapping[str, list[Activity]],
     times: Mapping[str, Intervals],
-    window: tuple[int, int],
+    windows: Sequence[tuple[int, int]],
     interval: int,
 ) -> list[list[_Comparison]]:
     """Compare cards with processes: for each pair over the intervals that its most direct activity allows."""
@@ -253,7 +324,7 @@ def _comparisons(
         for activity in activities[device]:
             some = [
                 _Comparison(device, activity, times[process], curve(activity, times[process], span, interval))
-                for span in _intervals(window, interval)
+                for span in windows
             ]
             some = [comparison for comparison in some if not np.isnan(comparison.curve.r).all()]
             if some:
@@ -271,28 +342,52 @@ def _pairs(devices: list[str], processes: list[str]) -> list[tuple[str, str]]:
     return list(zip(devices, processes))
 
 
-def _intervals(window: tuple[int, int], interval: int) -> list[tuple[int, int]]:
-    """Return the trace's window widened by some samples around, and as it is if it holds enough of them."""
+def _compared(span: tuple[int, int], window: tuple[int, int], zone: int, interval: int) -> _Compared:
+    """Return what to compare of a trace at a zone with a log whose samples lie in `span`: the trace's window
+    widened by some samples around, and as it is if it holds enough of them. Of a window that the log covers
+    less than half only that part; where that is too little, a log whose clock is off would have to fit well.
+    """
     length = window[1] - window[0]
     around = max(ROWS_AROUND * interval, length // 2)
     wide = (window[0] - around, window[1] + around)
-    return [wide, window] if length >= ROWS_INSIDE * interval else [wide]
+    covered = max(span[0] - zone, window[0]), min(span[1] - zone, window[1])
+    known = covered[1] - covered[0]
+    if length < ROWS_INSIDE * interval:
+        return _Compared((wide,), only_clear=known <= 0)
+    if 2 * known >= length:
+        return _Compared((wide, window))
+    if known >= ROWS_AROUND * interval:
+        return _Compared((covered,))
+    return _Compared((wide, window), only_clear=True)
 
 
-def _best_peak(comparisons: list[list[_Comparison]], zone: int, interval: int) -> _Peak | None:
-    """Return the peak of the pair that fits best; of one pair's intervals the clearer, else the better."""
-    best: _Peak | None = None
+def _peaks(
+    comparisons: list[list[_Comparison]], zone: int, interval: int, compared: _Compared
+) -> list[_Peak]:
+    """Return the peak of each pair that has one; of one pair's intervals the clearer, else the better."""
+    peaks = []
     for pair in comparisons:
         own: _Peak | None = None
         for comparison in pair:
+            if comparison.curve.window not in compared.windows:
+                continue
             peak = _peak(comparison, zone, interval)
-            if peak is None:
+            if peak is None or (compared.only_clear and not peak.is_clear):
                 continue
             clearer = 0.0 if own is None else peak.clearness - own.clearness
             if own is None or clearer > SAME or (clearer >= -SAME and peak.score > own.score):
                 own = peak
-        if own is not None and (best is None or own.score > best.score + SAME):
-            best = own
+        if own is not None:
+            peaks.append(own)
+    return peaks
+
+
+def _best(fits: Sequence[_Fit]) -> _Fit | None:
+    """Return the best fit, the first of those that are about as good; None of none."""
+    best: _Fit | None = None
+    for fit in fits:
+        if best is None or fit.score > best.score + SAME:
+            best = fit
     return best
 
 
@@ -326,8 +421,8 @@ def _lobe(lags: I64, r: np.ndarray[tuple[int], np.dtype[np.float64]], lag: int, 
     return max(int(lags[last]) - lag, lag - int(lags[first]))
 
 
-def _refined(peak: _Peak, interval: int) -> tuple[int, float, str]:
-    """Return the lag by exact integration near a peak, the confidence, and both in words."""
+def _refined(peak: _Peak, interval: int) -> _Refined:
+    """Return the lag by exact integration near a peak."""
     comparison, zone = peak.comparison, peak.zone
     step = max(1, interval // FINE_STEPS)
     reach = 2 * max(comparison.curve.step, interval // 2) // step
@@ -354,7 +449,7 @@ def _refined(peak: _Peak, interval: int) -> tuple[int, float, str]:
     words += f" (r {best:.2f}, elsewhere at most {peak.rival:.2f})"
     if peak.rival > best - 2 * SAME:
         words += f", ambiguous: about as well at {peak.rival_lag / SECOND:+.2f} s"
-    return lag, max(0.0, min(1.0, best - peak.rival)), words
+    return _Refined(lag, best, max(0.0, min(1.0, best - peak.rival)), words)
 
 
 class _Zones(NamedTuple):
@@ -391,8 +486,7 @@ def _zones(
         return _Zones(close, f"{len(close)} time zones make log and trace overlap")
     least, _, nearest = min((_distance(span, window, zone), at, zone) for at, zone in enumerate(candidates))
     if least <= MAX_LAG:
-        brings = f"{offset_text(nearest / SECOND)} brings log and trace nearest"
-        return _Zones([nearest], f"{brings}, {least / SECOND:.0f} s apart")
+        return _Zones([nearest], f"{offset_text(nearest / SECOND)} brings log and trace nearest")
     why = f"no time zone makes log and trace overlap: the nearest leaves {least / SECOND:.0f} s"
     return _Zones([nearest], why)
 

@@ -104,12 +104,15 @@ OTHERS: tuple[tuple[re.Pattern[str], ColumnKind, str, str], ...] = tuple(
     (re.compile(pattern), kind, unit, meaning)
     for pattern, kind, unit, meaning in (
         (r"power[._ ](limit|cap|max|min|default)|enforced|max.*power", _K.OTHER, "W", "a limit of the power"),
-        (r"^power\.draw|^pwr$|graphics package power|socket power", _K.POWER, "W", "power drawn by the card"),
+        (r"^power\.draw|^pwr$|^gpu power$|graphics package power|socket power", _K.POWER, "W",
+         "power drawn by the card"),
         (r"^power_usage$|^power$|^watts?$|current_power|power_w$", _K.POWER, "W", "power drawn by the card"),
-        (r"^utilization\.gpu$|^gpu use$|^sm$|^gfx(_util|_activity)?$|^gpu_util(ization)?$|^busy$", _K.BUSY,
+        (r"^utilization\.gpu$|^gpu use$|^sm$|^gfx(_util|_activity)?$|^gpu[ _]util(ization)?$|^busy$", _K.BUSY,
          "%", "share of time in which the device ran any kernel"),
         (r"^utilization\.memory$|^mem$|memory activity|^mem_util", _K.COMPUTE, "%",
          "use of the memory's bandwidth"),
+        (r"temp.*(limit|max|threshold|slowdown|shutdown)", _K.OTHER, "C",
+         "a limit of the temperature, or how far it is"),
         (r"temp", _K.TEMPERATURE, "C", "temperature"),
         (r"memory\.(used|free|total|reserved)|vram|^fb$|mem.*use", _K.MEMORY, "", "memory of the device"),
         (r"^rxpci$|^txpci$", _K.BANDWIDTH, "", "data over PCIe"),
@@ -134,7 +137,7 @@ def known_column(name: str, unit: str, aiu: bool) -> LogColumn:
 class LogHeader(NamedTuple):
     """How the rows that follow a header are to be read; cells are counted from 0."""
 
-    tool: str  # "aiu-smi", "nvidia-smi", "rocm-smi", "amd-smi", or "" where unknown
+    tool: str  # "aiu-smi", "nvidia-smi", "rocm-smi", "amd-smi", "xpu-smi", or "" where unknown
     separator: bytes | None  # None: white space
     cells: int
     time: tuple[int, ...]  # the cells that make up the time: one, or date and time of day
@@ -153,7 +156,7 @@ TIME_NAMES = (
 )  # fmt: skip
 DEVICE_NAMES = (
     "id", "index", "gpu_index", "gpu_id", "device_id", "gpu", "idx", "device", "card", "dev",
-    "pci.bus_id", "gpu_bus_id", "bdf", "uuid", "gpu_uuid",
+    "deviceid", "gpuid", "pci.bus_id", "gpu_bus_id", "bdf", "uuid", "gpu_uuid",
 )  # fmt: skip
 _BRACKETED = re.compile(r"^(.*?\S)\s*[\[(]([^\[\]()]*)[\])]\s*$")
 UNIT_WORDS = frozenset(
@@ -208,12 +211,12 @@ def csv_header(line: bytes) -> LogHeader | None:
 
 
 def text_header(line: bytes) -> LogHeader | None:
-    """Return what a `#ID Date Time ...` line says (aiu-smi, and nvidia-smi dmon -o DT), or None."""
+    """Return what a `#ID Date Time ...` line says (aiu-smi, and nvidia-smi dmon -o DT or T), or None."""
     names = line.decode("utf-8", "replace").strip().lstrip("\ufeff#").split()
     lower = [name.lower() for name in names]
-    if len(names) < 4 or "date" not in lower or "time" not in lower:
+    if len(names) < 4 or "time" not in lower:
         return None
-    time = (lower.index("date"), lower.index("time"))
+    time = tuple(lower.index(name) for name in ("date", "time") if name in lower)
     device = next((lower.index(name) for name in DEVICE_NAMES if name in lower), None)
     aiu = "id" in lower
     columns = [
@@ -222,12 +225,15 @@ def text_header(line: bytes) -> LogHeader | None:
     return LogHeader("aiu-smi" if aiu else "nvidia-smi", None, len(names), time, device, _distinct(columns))
 
 
+UNITS_OF_TIME = re.compile(rb"YYYYMMDD|HH:MM:SS", re.IGNORECASE)
+
+
 def with_units(header: LogHeader, line: bytes) -> LogHeader:
     """Return the header with the units of the `# YYYYMMDD HH:MM:SS % W ...` line under it. The line names no
     unit for the device in aiu-smi's layout, so it is aligned by where its date stands.
     """
     units = line.decode("utf-8", "replace").strip().lstrip("#").split()
-    dated = next((i for i, unit in enumerate(units) if unit.upper().startswith("YYYY")), None)
+    dated = next((i for i, unit in enumerate(units) if UNITS_OF_TIME.match(unit.encode())), None)
     if dated is None:
         return header
     shift = header.time[0] - dated
@@ -250,6 +256,8 @@ def _csv_tool(names: list[str], pairs: list[tuple[str, str]]) -> str:
         return "rocm-smi"
     if "power_usage" in joined and "gfx" in joined:
         return "amd-smi"
+    if "deviceid" in names and "gpu_" in joined:
+        return "xpu-smi"
     return ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -14,11 +14,13 @@ from ..base.arrays import F64, I64, Bools
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, reason_of
 from .cells import LogRows, read_rows
-from .header import ColumnKind, LogColumn, LogHeader, header_in, with_units
+from .header import UNITS_OF_TIME, ColumnKind, LogColumn, LogHeader, header_in, with_units
 from .series import DeviceLog, Series
-from .stamps import SECOND, StampKind, interval_starts, sampling_interval, spread_seconds
+from .stamps import SECOND, StampKind, interval_starts, on_days, sampling_interval, spread_seconds
 
 CHUNK = 4 << 20
+PAUSE = 3
+"""A run ends where its rows pause for so many sampling intervals, or seconds, and a header follows."""
 UNPARSED_EXAMPLES = 100
 """Unparsed lines and messages beyond this many are counted, not kept."""
 _MESSAGE = re.compile(rb"\s*\[?(INFO|WARN|WARNING|ERROR|DEBUG|NOTE|CRITICAL|Traceback)\b", re.IGNORECASE)
@@ -74,8 +76,10 @@ class TelemetryLog:
         raise KeyError(column)
 
     def first_of(self, device: str, kind: ColumnKind) -> Series | None:
+        """Return the first metric of a kind that has values, else the first of the kind; None of none."""
         entry = self.devices[device]
-        return next((entry.series(column) for column in entry.values if column.kind is kind), None)
+        alike = [entry.series(column) for column in entry.values if column.kind is kind]
+        return next((series for series in alike if not series.missing.all()), alike[0] if alike else None)
 
     def line_text(self, line: int) -> str:
         """Return a row's line as it stands in the log; empty where the line is no row or the file is gone."""
@@ -90,11 +94,12 @@ class TelemetryLog:
             return ""
 
 
-def open_log(path: str | Path) -> TelemetryLog:
-    """Read an aiu-smi log (text or CSV) or any CSV with a header and a column of times. Raises
-    UnreadableError where there is no such header in it, and for a pipe: lines are read again later.
+def open_log(path: str | Path, near_ns: int | None = None) -> TelemetryLog:
+    """Read an aiu-smi log (text or CSV) or any CSV with a header and a column of times. Stamps without a date
+    are of the days that bring them nearest to a local time, `near_ns`. Raises UnreadableError where there is
+    no such header in it, and for a pipe: lines are read again later.
     """
-    reading = _Reading(str(path))
+    reading = _Reading(str(path), near_ns)
     try:
         with open(open_regular(path), "rb") as file:
             reading.read(file)
@@ -104,12 +109,12 @@ def open_log(path: str | Path) -> TelemetryLog:
 
 
 class _Reading:
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, near_ns: int | None) -> None:
+        self.path, self.near_ns = path, near_ns
         self.header: LogHeader | None = None
         self.first: LogHeader | None = None
         self.last_header_line = b""
-        self.headers = 0
+        self.header_lines: list[int] = []
         self.units_due = False
         self.blocks: list[tuple[LogRows, I64, I64]] = []
         self.files: dict[str, str] = {}
@@ -148,12 +153,12 @@ class _Reading:
                 pending.append(i)
             elif not start:
                 continue
-            elif self.headers and line.strip() == self.last_header_line:
-                self.headers += 1
+            elif self.header_lines and line.strip() == self.last_header_line:
+                self.header_lines.append(self.lines_before + i + 1)
             elif (header := self.header_of(line)) is not None:
                 self.rows(lines, pending, offsets, False)
                 pending = []
-                self.take_header(header, line)
+                self.take_header(header, line, self.lines_before + i + 1)
             elif start == b"#":
                 self.comment(line)
             elif self.is_message(line):
@@ -174,15 +179,15 @@ class _Reading:
         is_row = any(cell.strip()[:1].isdigit() for cell in stripped.split(header.separator))
         return None if is_row or (separator and separator not in stripped) else header
 
-    def take_header(self, header: LogHeader, line: bytes) -> None:
+    def take_header(self, header: LogHeader, line: bytes, number: int) -> None:
         self.header, self.first = header, self.first or header
         self.last_header_line = line.strip()
-        self.headers += 1
+        self.header_lines.append(number)
         self.units_due = header.separator is None
 
     def comment(self, line: bytes) -> None:
         stripped = line.strip()
-        if self.units_due and self.header is not None and b"YYYYMMDD" in stripped.upper():
+        if self.units_due and self.header is not None and UNITS_OF_TIME.search(stripped):
             self.header = with_units(self.header, stripped)
             self.units_due = False
             return
@@ -233,10 +238,18 @@ class _Reading:
         notes = []
         if len(kinds) > 1:
             notes.append("its time stamps change their format part of the way through")
+        if StampKind.TIME_OF_DAY in kinds and self.near_ns is not None:
+            merged = replace(merged, stamps=on_days(merged.stamps, self.near_ns))
+            kinds = kinds - {StampKind.TIME_OF_DAY} | {StampKind.LOCAL}
+            notes.append("its time stamps have no date: that of the trace is taken")
+        if all(rows.header.device is None for rows, _, _ in self.blocks):
+            merged, remark = _told_apart(merged, whole)
+            notes += [remark] if remark else []
         devices, interval = _devices(merged, self.files, whole, notes)
         present = merged.present
-        if self.headers > 1:
-            notes.append(f"its header occurs {self.headers} times: it holds several runs")
+        runs = _runs(merged, self.header_lines, interval or SECOND)
+        if runs > 1:
+            notes.append(f"its header occurs {len(self.header_lines)} times: it holds {runs} runs")
         if self.first.tool == "aiu-smi":
             notes.append("after a workload ends, its last values repeat for some seconds")
         return TelemetryLog(
@@ -299,6 +312,45 @@ def _merge(blocks: list[tuple[LogRows, I64, I64]], last: LogHeader) -> _Merged:
         np.concatenate([none, *(offsets for _, _, offsets in blocks)]),
         present,
     )
+
+
+MAX_CARDS = 64
+"""So many rows of one moment are told apart at most."""
+AT_ONCE = 0.2
+"""Rows that follow one another within this share of the time to the next are of one moment."""
+INTERLEAVED = 0.3
+"""With so many of them a log holds several devices."""
+
+
+def _told_apart(merged: _Merged, whole: bool) -> tuple[_Merged, str]:
+    """Return the rows of a log that names no device with one for each row of a moment, where all moments have
+    as many, and a remark: tools write a row for each card, one right after the other.
+    """
+    steps = np.diff(merged.stamps)
+    if whole or not len(steps):
+        return merged, ""
+    long = steps > AT_ONCE * np.quantile(steps, 0.95)
+    cards = int(np.argmax(long)) + 1 if long.any() else 1
+    # Rows at 0.000 0.004 1.000 1.004 2.000 2.004: each second step is long, so that two cards take turns.
+    card = np.arange(len(merged.stamps)) % cards
+    if 1 < cards <= MAX_CARDS and bool((long == (card[:-1] == cards - 1)).all()):
+        remark = (
+            f"no column names its devices: the {cards} rows of each moment are taken for as many, in order"
+        )
+        return replace(merged, device=card.astype("S")), remark
+    if np.mean(~long) >= INTERLEAVED:
+        return merged, "no column names its devices, but its rows come in bursts: several may be mixed"
+    return merged, ""
+
+
+def _runs(merged: _Merged, header_lines: list[int], interval: int) -> int:
+    """Return how many runs a log holds: how often time stands still for some intervals, or runs back, at a
+    header. Some tools repeat theirs every few rows.
+    """
+    at = np.searchsorted(merged.lines, header_lines)
+    at = at[(at > 0) & (at < len(merged.lines))]
+    pauses = merged.stamps[at] - merged.stamps[at - 1]
+    return 1 + int(np.count_nonzero((pauses < 0) | (pauses > PAUSE * max(interval, SECOND))))
 
 
 def _devices(

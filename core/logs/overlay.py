@@ -64,7 +64,8 @@ class PlacedLog(NamedTuple):
     @property
     def refusal(self) -> str:
         """Return why the log is not used, and what lays it over the trace all the same."""
-        ahead = f"by how much its clock runs ahead ({self.proposal.lag_s:.6g}s as it seems)"
+        seems = f" ({self.proposal.lag_s:.6g}s as it seems)" if self.proposal.lag_s else ""
+        ahead = f"by how much its clock runs ahead{seems}"
         return (
             f"{self.log.path}: {self.proposal.refusal}. To use it all the same, say {ahead}: "
             "--smi-offset TIME, in a view :smi FILE SECONDS"
@@ -291,18 +292,13 @@ def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
     """Return the log's clock and the process of each of its devices: as given, else as it fits best. Raises
     UsageError for a trace without wall time, an unknown zone, or a device that one of both has not.
     """
-    from .clock_fit import FitVerdict, propose  # only here: without logs nothing of it is needed
+    from .clock_fit import propose  # only here: without logs nothing of it is needed
 
     busy, window = wall.busy
     span = log.span
     at = span[0] if span else 0
     zone = zone_offset(options.zone, at) if options.zone else None
-    proposal = propose(log, busy, window, offset_at(at), zone)
-    if options.lag_s is not None:
-        reason = f"{proposal.reason.partition('; ')[0]}; its lag is given"
-        proposal = replace(
-            proposal, lag_s=options.lag_s, confidence=1.0, reason=reason, verdict=FitVerdict.MATCHES
-        )
+    proposal = propose(log, busy, window, offset_at(at), zone, options.lag_s)
     named = {
         card: _process(wall, card, pid) for card, pid in options.device_of.items() if card in log.devices
     }
@@ -326,7 +322,8 @@ def place_logs(wall: Wall, paths: Sequence[str | Path], options: LogOptions) -> 
     """
     if wall.base is None:
         raise UsageError(wall.missing)
-    logs = [open_log(path) for path in paths]
+    middle = wall.local_middle(options.zone)
+    logs = [open_log(path, middle) for path in paths]
     check_cards(logs, options)
     placed = []
     for log in logs:

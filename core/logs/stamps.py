@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from functools import cached_property
@@ -30,6 +30,7 @@ GAP = 1.75
 NEIGHBOURS = 5
 """The usual interval at a row is the median over this many rows around it."""
 NO_TIME = np.iinfo(np.int64).min
+DAY_S = 86_400
 LAST = 1 << 62
 """ns since 1970 that no stamp reaches (the year 2116): sums and differences of two fit into 64 bits."""
 _MAX_DIGITS = 20
@@ -39,6 +40,7 @@ _CIVIL_WIDTH = 29
 _EPOCH = re.compile(rb"[+]?\d+(\.\d+)?([eE][+-]?\d+)?")
 _COMPACT = re.compile(rb"\d{8}[ T]\d\d:\d\d:\d\d([.,]\d+)?")
 _CIVIL = re.compile(rb"\d{4}[-/]\d\d[-/]\d\d[ T]+\d\d:\d\d:\d\d([.,]\d+)?")
+_TIME_OF_DAY = re.compile(rb"\d\d:\d\d:\d\d([.,]\d+)?")
 _READABLE = re.compile(rb"(?:1[89]\d\d|20\d\d|210\d)-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.]\d+)?")
 """A time without a zone, in years that 64 bits of ns hold."""
 _ZONED = re.compile(rb".*\d\d:\d\d(:\d\d([.,]\d+)?)?\s*(Z|UTC|[+-]\d\d:?\d\d)")
@@ -59,6 +61,7 @@ class StampKind(StrEnum):
     LOCAL = "local"  # civil time of an unnamed zone
     UTC = "utc"
     RELATIVE = "relative"  # seconds since something
+    TIME_OF_DAY = "time of day"  # civil time of an unnamed zone, on a day that nothing names
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,9 @@ def parse_stamps(cells: Sequence[bytes]) -> Stamps:
             return _civil([b"-".join(part) for part in parts])
         if _CIVIL.fullmatch(cell):
             return _civil([c.strip().replace(b"/", b"-") for c in cells])
+        if _TIME_OF_DAY.fullmatch(cell):
+            of_day = _civil([b"1970-01-01 " + c.strip() for c in cells])
+            return replace(of_day, kind=StampKind.TIME_OF_DAY)
         if _other(cell) != NO_TIME:
             return _one_by_one(cells, _other, StampKind.LOCAL)
     return Stamps(np.full(len(cells), NO_TIME, np.int64), StampKind.LOCAL, True)
@@ -118,7 +124,7 @@ def _civil_ns(texts: list[bytes]) -> I64:
     after = (months + np.timedelta64(1, "M")).astype("datetime64[D]").astype(np.int64)
     fit &= (month >= 1) & (month <= 12) & (day >= 1) & (day <= after - first)
     fit &= (hour < 24) & (minute < 60) & (second < 60)
-    seconds = (first + day - 1) * 86_400 + hour * 3600 + minute * 60 + second
+    seconds = (first + day - 1) * DAY_S + hour * 3600 + minute * 60 + second
     return np.where(fit, seconds * SECOND + fraction, NO_TIME)
 
 
@@ -148,7 +154,7 @@ def _epoch_ns(cell: bytes, scale: int) -> int:
 
 def _of_datetime(moment: datetime) -> int:
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    ns = (since.days * 86_400 + since.seconds) * SECOND + since.microseconds * 1_000
+    ns = (since.days * DAY_S + since.seconds) * SECOND + since.microseconds * 1_000
     return ns if -LAST < ns < LAST else int(NO_TIME)
 
 
@@ -175,6 +181,18 @@ def _one_by_one(cells: Sequence[bytes], read: Callable[[bytes], int], kind: Stam
     ns = np.fromiter((read(c) for c in cells), np.int64, len(cells))
     usable = ns[ns != NO_TIME]
     return Stamps(ns, kind, bool(np.all(usable % SECOND == 0)))
+
+
+def on_days(times: I64, near: int) -> I64:
+    """Return times of day, in the order in which they were written, in ns since 1970: on the days that bring
+    their middle nearest to `near`. Written 23:59:58, 23:59:59, 00:00:00 the third is of the next day.
+    """
+    day = DAY_S * SECOND
+    fell = np.diff(times, prepend=times[:1]) < -day // 2
+    spread = times + np.cumsum(fell) * day
+    middle = (int(spread.min()) + int(spread.max())) // 2 if len(spread) else near
+    moved: I64 = spread + round((near - middle) / day) * day
+    return moved
 
 
 def sampling_interval(stamps: I64, whole_seconds: bool) -> int | None:
@@ -255,6 +273,13 @@ class Wall:
                 return source.base_time_ns
         return wall_base_of(self.trace.opening_span[0])
 
+    def local_middle(self, zone: str) -> int | None:
+        """Return what clocks of a zone, else of this host, show at the middle of the trace, ns."""
+        if self.base is None:
+            return None
+        middle = sum(self.trace.opening_span) // 2 + self.base
+        return middle + (zone_offset(zone, middle) if zone else offset_at(middle)) * SECOND
+
     @property
     def missing(self) -> str:
         """Return why no log can be laid over the trace."""
@@ -331,6 +356,10 @@ def offset_at(local_ns: int, zone: tzinfo | None = None) -> int:
 
 
 def offset_text(offset_s: float) -> str:
-    """Return an offset from UTC as people write it: "UTC+05:30"."""
+    """Return an offset from UTC as people write it: "UTC+05:30"; of stamps that count from a log's own start,
+    which no zone is as far from as, that.
+    """
+    if abs(offset_s) > DAY_S:
+        return "from its own start"
     minutes = round(abs(offset_s) / 60)
     return f"UTC{'-' if offset_s < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"

@@ -208,6 +208,14 @@ def test_repeated_headers(tmp_path: Path) -> None:
     assert log.series("0", "pwr").value.tolist() == [21.0, 21.0]
 
 
+def test_headers_between_pauses_are_of_runs(tmp_path: Path) -> None:
+    """Where a header is repeated and nothing pauses there is one run; at a pause another begins."""
+    blocks = [TEXT_HEADER + row(second) for second in (1, 2, 3, 40, 41)]
+    (note,) = [one for one in log_of(tmp_path, "".join(blocks)).notes if "header" in one]
+    assert note == "its header occurs 5 times: it holds 2 runs"
+    assert not [one for one in log_of(tmp_path, "".join(blocks[:3])).notes if "header" in one]
+
+
 def test_messages_among_the_rows(tmp_path: Path) -> None:
     """Lines of standard error are kept apart; a row that one was written into counts as unparsed."""
     log = log_of(
@@ -425,6 +433,71 @@ def test_nvidia_smi_dmon_with_times(tmp_path: Path) -> None:
     assert log.series("0", "sm").column.kind is ColumnKind.BUSY
 
 
+def test_rows_of_cards_that_nothing_names(tmp_path: Path) -> None:
+    """Of a log without a column of devices the rows of each moment are those of the cards, in order; one with
+    bursts of unequal size says that several may be mixed, one with a row each moment has one card.
+    """
+    header = "timestamp, power.draw [W]\n"
+    moments = [
+        [f"2026/06/20 09:32:{second:02d}.{3 * card:03d}, {100 * card + second} W\n" for card in range(3)]
+        for second in range(5)
+    ]
+    log = log_of_csv(tmp_path, header + "".join(line for moment in moments for line in moment))
+    assert [log.series(str(card), "power.draw").value.tolist() for card in range(3)] == [
+        [100 * card + second for second in range(5)] for card in range(3)
+    ]
+    assert "the 3 rows of each moment" in log.notes[0]
+    moments[2].pop()
+    log = log_of_csv(tmp_path, header + "".join(line for moment in moments for line in moment))
+    assert list(log.devices) == ["0"] and "several may be mixed" in log.notes[-1]
+    log = log_of_csv(tmp_path, header + "".join(moment[0] for moment in moments))
+    assert list(log.devices) == ["0"] and not log.notes
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Timestamp, DeviceId, GPU Utilization (%), GPU Power (W), GPU Core Temperature (Celsius Degree)\n",
+        "#Time gpu sm pwr gtemp\n#HH:MM:SS Idx % W C\n",
+    ],
+)
+@pytest.mark.parametrize("hours", [0, -13, 30 * 24, -9])
+def test_stamps_without_a_date(tmp_path: Path, header: str, hours: int) -> None:
+    """Logs of xpu-smi and of dmon -o T name no day: it is that nearest to the trace, past midnight too."""
+    comma = "," if "," in header else ""
+    begin = datetime(2026, 6, 19, 23, 59, 58)
+    lines = [
+        f"{begin + timedelta(seconds=n):%H:%M:%S}{comma} {card}{comma} 50{comma} {60 + n}{comma} 40\n"
+        for n in range(4)
+        for card in (0, 1)
+    ]
+    path = tmp_path / "log.csv"
+    path.write_text(header + "".join(lines), encoding="utf-8")
+    near = NS - 9 * 3_600_000_000_000 + hours * 3_600_000_000_000  # 00:32:01 on the next day, and later
+    log = open_log(path, near)
+    assert (list(log.devices), log.stamps, log.rows) == (["0", "1"], StampKind.LOCAL, 8)
+    power = log.first_of("1", ColumnKind.POWER)
+    assert power is not None and power.value.tolist() == [60, 61, 62, 63]
+    assert np.diff(power.end_ns).tolist() == [SECOND] * 3
+    assert abs(int(power.end_ns[0]) - near) <= 43_202 * SECOND
+    assert (int(power.end_ns[0]) // SECOND + 2) % 86_400 == 0
+    busy, warmth = (log.first_of("0", kind) for kind in (ColumnKind.BUSY, ColumnKind.TEMPERATURE))
+    assert busy is not None and warmth is not None and (busy.value[0], warmth.value[0]) == (50, 40)
+
+
+def test_the_first_column_with_values_counts(tmp_path: Path) -> None:
+    """Of columns of a kind the first that has values is meant; how far a limit is counts for none."""
+    log = log_of_csv(
+        tmp_path,
+        "timestamp, index, temperature.memory, temperature.gpu.tlimit, temperature.gpu, "
+        "power.draw.average [W], power.draw.instant [W]\n"
+        "2026/06/20 09:32:01.250, 0, N/A, 55, 48, [N/A], 71.35 W\n",
+    )
+    warmth, power = (log.first_of("0", kind) for kind in (ColumnKind.TEMPERATURE, ColumnKind.POWER))
+    assert warmth is not None and warmth.value.tolist() == [48]
+    assert power is not None and power.value.tolist() == [71.35]
+
+
 def test_rocm_smi(tmp_path: Path) -> None:
     """A rocm-smi CSV with a time before it has its devices, power and use by name."""
     log = log_of_csv(
@@ -461,6 +534,7 @@ def test_rocm_smi(tmp_path: Path) -> None:
         ("20260620 09:32:01.5", StampKind.LOCAL, NS + 500 * MS),
         ("06/20/2026 09:32:01.5", StampKind.LOCAL, NS + 500 * MS),
         ("12.5", StampKind.RELATIVE, 12500 * MS),
+        ("09:32:01.5", StampKind.TIME_OF_DAY, NS % 86_400_000_000_000 + 500 * MS),
     ],
 )
 def test_notations_of_time(tmp_path: Path, stamp: str, kind: StampKind, expected: int) -> None:

@@ -190,6 +190,61 @@ def test_a_zone_that_is_not_known_makes_a_log_near(tmp_path: Path) -> None:
     assert propose(log, busy, window, host_offset_s=5 * 3600, zone_s=3600).verdict == "matches"
 
 
+PARTS = [(-20, 8), (-2, 8), (13, 40), (6, 18), (-20, 12), (22, 60)]
+"""From when to when a log of a trace of 30 s is, s."""
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("interval", [0.25, 1.0])
+def test_a_log_of_a_part_of_the_trace(tmp_path: Path, part: tuple[int, int], interval: float) -> None:
+    """A log that covers some of the trace is compared there: its cards and its clock are found, and cards
+    that are said in another order are told apart at a given lag, too.
+    """
+    runs, folder = [steps(seed, 90) for seed in (21, 22)], tmp_path
+    begin, window = 30 * SECOND, (START + 30 * SECOND, START + 60 * SECOND)
+    busy = {}
+    for name, (starts, ends, _) in zip("ab", runs):
+        inside = (starts >= window[0]) & (ends <= window[1])
+        busy[name] = starts[inside], ends[inside]
+    rows = slice(*(round((edge + begin // SECOND) / interval) for edge in part))
+    per_row = round(interval * 1000)
+    shares = [fine[:90_000].reshape(-1, per_row).mean(axis=1)[rows].tolist() for _, _, fine in runs]
+    log = log_with(folder, shares[::-1], interval, first=begin // SECOND + part[0])
+    proposal = propose(log, busy, window, zone_s=0)
+    assert (proposal.verdict, dict(proposal.device_of)) == ("matches", {"0": "b", "1": "a"})
+    assert abs(proposal.lag_s) <= 1.0
+    middle = 0.5 if interval == 1 else 0.0  # of whole seconds
+    given = propose(log, busy, window, zone_s=0, lag_s=middle)
+    assert (given.lag_s, dict(given.device_of)) == (middle, {"0": "b", "1": "a"})
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (-40.0, "it ends 9.75 s before the trace begins"),
+        (70.0, "it begins 10.25 s after the trace has ended"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_log_beside_the_trace_is_foreign(tmp_path: Path, first: float, words: str, seed: int) -> None:
+    """A log that ends before the trace or begins after it is not laid over it at a lag of chance."""
+    starts, ends, _ = steps(1, 60)
+    shares = np.random.default_rng(seed).random(60).tolist()
+    log = log_with(tmp_path, [shares], 0.5, first=first)
+    proposal = propose(log, {"p": (starts, ends)}, (START, START + 60 * SECOND), zone_s=0)
+    assert proposal.verdict == "foreign" and proposal.lag_s == 0.0 and words in proposal.reason
+
+
+def test_idle_cards_of_busy_devices_are_near(tmp_path: Path) -> None:
+    """A log of cards that did nothing while the trace's devices worked is not used by itself; one of a trace
+    without work is.
+    """
+    log = log_with(tmp_path, [[0.0] * 60], 1.0)
+    starts, window = START + np.arange(0, 60, 2) * SECOND, (START, START + 60 * SECOND)
+    assert propose(log, {"p": (starts, starts + SECOND)}, window).verdict == "near"
+    assert propose(log, {"p": (starts[:1], starts[:1] + SECOND)}, window).verdict == "matches"
+
+
 def test_a_card_that_did_other_work_is_near(tmp_path: Path) -> None:
     """A log at the time of the trace whose activity is not the trace's is not used by itself."""
     starts, ends, _ = steps(2, 60)
@@ -299,6 +354,20 @@ def test_stamps_that_are_utc_have_no_zone(tmp_path: Path, since_1970: bool) -> N
     assert proposal.utc_offset_s == pytest.approx(0 if since_1970 else -START / SECOND)
     assert abs(proposal.lag_s) <= 0.5
     assert proposal.confidence > 0.3
+
+
+@pytest.mark.parametrize("late", [0, 4, 13])
+def test_a_log_with_a_time_of_its_own_has_any_lag(tmp_path: Path, late: int) -> None:
+    """Stamps that count from the log's start are of this run wherever in the trace its activity fits well."""
+    starts, ends, fine = steps(3, 60)
+    rows = [f"{(i + 1) / 2:.3f},{share}\n" for i, share in enumerate(fine.reshape(-1, 500).mean(axis=1))]
+    path = tmp_path / "log.csv"
+    path.write_text("elapsed,gpu_util (%)\n" + "".join(rows), encoding="utf-8")
+    window = (START + late * SECOND, START + 60 * SECOND)
+    inside = (starts >= window[0]) & (ends <= window[1])
+    proposal = propose(open_log(path), {"p": (starts[inside], ends[inside])}, window)
+    assert proposal.verdict == "matches"
+    assert proposal.utc_offset_s + proposal.lag_s == pytest.approx(-START / SECOND, abs=0.5)
 
 
 @needs(CORPUS)
