@@ -19,7 +19,7 @@ from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.index import repeats
 from tracelane.core.index.format import LaneRole
-from tracelane.core.index.producers import PRODUCERS, producer_of
+from tracelane.core.index.producers import PRODUCERS, Producer, producer_of
 from tracelane.core.query.chain import chain_of
 from tracelane.core.query.views import plain
 from tracelane.core.tables.device.device_state import device_states
@@ -999,3 +999,32 @@ def test_streams_of_a_device_are_told_apart(tmp_path: Path) -> None:
     names = BY_NAME["idle"].run(Scope(trace))["streams"].texts("stream")
     assert len(names) > 1 and len(set(names)) == len(names)
     assert all(name.startswith("/job:") and name.endswith(" Compute tid 0") for name in names)
+
+
+@pytest.mark.parametrize("producer", PRODUCERS, ids=lambda producer: producer.name)
+def test_no_pattern_means_what_has_no_name(producer: Producer) -> None:
+    """Patterns of a producer are of names: none fits an empty one, least of all one that fits none."""
+    patterns = (producer.waits, producer.peer_waits, producer.tasks, producer.parts, producer.joined)
+    assert not [pattern for pattern in patterns if re.search(pattern, "")]
+
+
+@pytest.mark.parametrize("named", [(), (0,), (1,), (0, 1)])
+@pytest.mark.parametrize("labelled", [(), (0,), (0, 1)])
+def test_devices_are_apart_whatever_they_are_called(
+    named: Sequence[int], labelled: Sequence[int], tmp_path: Path
+) -> None:
+    """Two devices are two, also where one of their processes has a name or a label and the other none."""
+    trace = open_events(
+        tmp_path,
+        [
+            *_processes(dict.fromkeys(named, "python"), {pid: f"GPU {pid}" for pid in labelled}),
+            complete(
+                0, 100, "gemm", "kernel", pid=0, tid=7, args={"device": 0, "stream": 7, "correlation": 1}
+            ),
+            complete(
+                0, 60, "gemm", "kernel", pid=1, tid=7, args={"device": 1, "stream": 7, "correlation": 2}
+            ),
+        ],
+    )
+    assert [one.pid for one in devices(trace)] == ["0", "1"]
+    assert [state.busy_ns for state in device_states(Scope(trace))] == [100_000, 60_000]

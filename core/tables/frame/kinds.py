@@ -174,7 +174,7 @@ def kind_of_category(category: str) -> KernelKind | None:
     return SYNC if category in SYNC_CATEGORIES else None
 
 
-OTHER = _kind(UNKNOWN, "compute", r"$^")
+OTHER = _kind(UNKNOWN, "compute", r"(?!)")
 SYNC, COPY, FILL = (next(row for row in KINDS if row.name == name) for name in ("sync", "copy", "fill"))
 DEFAULT_KINDS = KindTable()
 
