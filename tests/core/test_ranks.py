@@ -124,7 +124,55 @@ def test_nobody_is_last_where_all_come_at_once(tmp_path: Path) -> None:
     assert len(alone.skew) == 0 and alone.missing == ()
 
 
-def test_a_range_counts_what_begins_in_it(tmp_path: Path) -> None:
+def waiting_by_hand(result: Ranks, span: tuple[int, int]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return for how many ns of a span each rank waits in some collective, and how long the others wait for
+    it in those that it alone comes last to, each ns of a rank once; ns by ns.
+    """
+    skew = result.skew
+    waited: dict[int, set[int]] = {source: set() for source in skew.sources}
+    pairs: dict[tuple[int, int], set[int]] = {}
+    for number in range(len(skew)):
+        entries = np.flatnonzero(skew.who.collective == number).tolist()
+        begun = sorted((int(skew.starts[at]), int(skew.who.rank[at])) for at in entries)
+        for at in entries:
+            until = min(begun[-1][0], int(skew.ends[at]), span[1])
+            ns = set(range(max(int(skew.starts[at]), span[0]), until))
+            waited[skew.sources[skew.who.rank[at]]] |= ns
+            if begun[-2][0] < begun[-1][0]:
+                pairs.setdefault((begun[-1][1], int(skew.who.rank[at])), set()).update(ns)
+    caused = dict.fromkeys(skew.sources, 0)
+    for (guilty, _), ns in pairs.items():
+        caused[skew.sources[guilty]] += len(ns)
+    return {source: len(ns) for source, ns in waited.items()}, caused
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_waiting_is_counted_once_and_in_the_range(seed: int, tmp_path: Path) -> None:
+    """A rank that waits in several collectives at once, as with gloo, waits each ns once, and the one that it
+    waits for is charged with it once; of a range, also where it cuts collectives, what lies in it counts.
+    """
+    random = np.random.default_rng(seed)
+    begun = [0.2 * number for number in range(6)]  # µs
+    files = [
+        [
+            complete(at + late, 2 - late, f"gloo:all_reduce {number}", "user_annotation", tid=number)
+            for number, (at, late) in enumerate(zip(begun, random.choice([0.0, 0.1, 0.35, 0.9], 6)))
+        ]
+        for _ in range(3)
+    ]
+    ranks_of(tmp_path, *files)
+    trace = open_trace(tmp_path)
+    whole = ranks(Scope(trace))
+    low, high = trace.opening_span
+    for span in ((low, high), (low + 300, low + 900), (low + 1100, high - 700)):
+        result = ranks(Scope(trace, span))
+        waited, caused = waiting_by_hand(whole, span)
+        assert {rank.source: rank.waited_ns for rank in result.ranks} == waited
+        assert {rank.source: rank.kept_waiting_ns for rank in result.ranks} == caused
+    assert any(rank.kept_waiting_ns for rank in whole.ranks)
+
+
+def test_a_range_counts_what_reaches_into_it(tmp_path: Path) -> None:
     """The second step's range has its collective and its step only."""
     ranks_of(tmp_path, two_steps(0), two_steps(150))
     trace = open_trace(tmp_path)

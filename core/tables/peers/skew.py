@@ -13,7 +13,7 @@ from ...base.arrays import I64, AnyArray, Intervals, distinct, merge
 from ...base.kineto import HOST_EVENTS, OPS, RUNTIME
 from ...index.captures import ranks_text
 from ...index.store import Index
-from ...query.groups import Groups
+from ...query.groups import Groups, dense
 from ...query.lookup import lanes_of
 from ...query.views import plain
 from ...trace.collectives import MESSAGES, Attendance, Matched, collectives_at, collectives_of, match
@@ -117,6 +117,7 @@ class Skew:
     positions: I64  # of each entry of `who`
     starts: I64
     ends: I64
+    span: tuple[int, int] | None = None  # the time in which waiting counts, None: all of it
 
     def __len__(self) -> int:
         return len(self.family)
@@ -173,10 +174,17 @@ class Skew:
 
     @cached_property
     def waits(self) -> I64:
-        """Of each entry: ns that the rank spent in the collective before the last one came."""
+        """Of each entry: ns that the rank spent in the collective before the last one came, in the span."""
         until = np.minimum(self.last_start[self.who.collective], self.ends)
-        waits: I64 = np.maximum(0, until - self.starts)
+        if self.span is not None:
+            until = np.minimum(until, self.span[1])
+        waits: I64 = np.maximum(0, until - self.since)
         return waits
+
+    @cached_property
+    def since(self) -> I64:
+        """Of each entry: when it begins, in the span."""
+        return self.starts if self.span is None else np.maximum(self.starts, self.span[0])
 
     @cached_property
     def waited(self) -> I64:
@@ -186,20 +194,28 @@ class Skew:
     @cached_property
     def caused(self) -> I64:
         """By column: ns that the others waited in collectives that this rank alone came last to."""
-        return self._by_last(self.waited)
+        return self.waited_by(np.where(self.late, self.last, -1), len(self.sources))
+
+    def waited_by(self, groups: I64, count: int) -> I64:
+        """Return how long ranks waited in the collectives of each of `count` groups, those of all ranks added
+        up; of what a rank waits for in several at once, as gloo allows, each ns once. `groups` has a number
+        for each collective, -1 for none.
+        """
+        of_entry = groups[self.who.collective]
+        own = np.flatnonzero((of_entry >= 0) & (self.waits > 0))
+        codes, keys = dense(of_entry[own] * self.who.ranks + self.who.rank[own])
+        waited = Groups(codes, len(keys)).covered(self.since[own], self.since[own] + self.waits[own])
+        return Groups(keys // self.who.ranks, count).sums(waited)
 
     @cached_property
     def came_last(self) -> I64:
         """By column: how many collectives the rank began later than every other."""
-        return self._by_last(np.ones(len(self), np.int64))
-
-    def _by_last(self, values: I64) -> I64:
-        return Groups(self.last[self.late], len(self.sources)).sums(values[self.late])
+        return Groups(self.last[self.late], len(self.sources)).counts
 
     def waiting(self, column: int) -> Intervals:
         """Return the time in which a rank waits in one collective at least."""
         own = self.who.of_rank(column)
-        return merge(self.starts[own], self.starts[own] + self.waits[own])
+        return merge(self.since[own], self.since[own] + self.waits[own])
 
     def longest_wait(self, column: int) -> int:
         """Return the position of the collective in which a rank waited longest, -1 for none."""
@@ -220,7 +236,7 @@ def notes_on_ranks(alignment: str, missing: tuple[int, ...], count: int, waiting
 
 
 def skew(scope: Scope) -> Skew:
-    """Return the collectives that begin in a scope's range; of some lanes those that two ranks still have."""
+    """Return the collectives that reach into a scope's range; of some lanes what two ranks still have."""
     alignment = scope.trace.alignment
     matched = alignment.matched if alignment.ranks else None
     return _skew_of_files(scope, matched or Matched.nothing(len(alignment.ranks)))
@@ -276,14 +292,15 @@ def skew_of(
     least: int = 2,
 ) -> Skew:
     """Return matched collectives in order of time, `shift` added to the times of their entries; of those
-    `inside` only, and of collectives that begin in a span and that at least so many ranks have.
+    `inside` only, and of collectives that reach into a span and that at least so many ranks have.
     """
     who, left = matched.who.take(inside, least)
     starts, ends = matched.starts[left] + shift[left], matched.ends[left] + shift[left]
     first = who.least(starts)
     order = np.argsort(first, kind="stable").astype(np.int64)
     if span is not None:
-        order = order[(first[order] >= span[0]) & (first[order] < span[1])]
+        last = np.maximum(who.most(ends), first + 1)
+        order = order[(first[order] < span[1]) & (last[order] > span[0])]
     entries = who.of_collectives(order)
     collective = np.repeat(np.arange(len(order), dtype=np.int64), who.sizes[order])
     origin = matched.who.collective[left[who.bounds[:-1]]][order] if who.collectives else order
@@ -296,6 +313,7 @@ def skew_of(
         matched.positions[left[entries]],
         starts[entries],
         ends[entries],
+        span,
     )
 
 

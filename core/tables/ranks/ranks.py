@@ -350,7 +350,9 @@ def _in_steps(fact: RankTimes, waiting: Skew) -> list[RankInStep]:
             held = steps_at_times(steps, waiting.starts[own], np.full(len(own), -1, np.int64))
         collective = waiting.who.collective[own]
         guilty = (held >= 0) & waiting.late[collective] & (waiting.last[collective] == column)
-        caused = Groups(held[guilty], len(steps)).sums(waiting.waited[collective[guilty]])
+        step_of = np.full(len(waiting), -1, np.int64)
+        step_of[collective[guilty]] = held[guilty]
+        caused = waiting.waited_by(step_of, len(steps))
     turns: Counter[str] = Counter()
     rows = []
     columns = zip(*(values.tolist() for values in (fact.walls, waited, caused, steps.positions)))
