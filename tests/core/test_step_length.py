@@ -10,6 +10,8 @@ import pytest
 from tests.core.findings_traces import call, launched, step, trace_of
 from tests.events import Event
 from tracelane.core.export.report import Printed, report
+from tracelane.core.tables.compare.diff import difference
+from tracelane.core.tables.compare.summary import summarise
 from tracelane.core.tables.findings.finding import Findings
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.metric_groups import metrics
@@ -124,3 +126,40 @@ def test_a_part_of_the_steps_keeps_their_lengths(tmp_path: Path) -> None:
     start = (EPOCH_US + 2_000) * US
     part = analyse_steps(Scope(trace, range=(start, start + 4_000 * US)))["steps"].numbers("length_ns")
     assert part.tolist() == whole[1:3].tolist()
+
+
+def without_work(events: list[Event], number: int) -> list[Event]:
+    """Return the events of a program without what one of its steps launches."""
+    (mark,) = [one for one in events if one["name"] == f"ProfilerStep#{number}"]
+    low, high = mark["ts"], mark["ts"] + mark["dur"]
+    gone = {
+        one["args"]["correlation"]
+        for one in events
+        if one["cat"] == "cuda_runtime" and low <= one["ts"] < high
+    }
+    return [one for one in events if one.get("args", {}).get("correlation") not in gone]
+
+
+@pytest.mark.parametrize("lacking", [None, 2, 5])
+@pytest.mark.parametrize("turned", [False, True])
+def test_comparisons_measure_steps_of_both_sides(lacking: int | None, turned: bool, tmp_path: Path) -> None:
+    """A run whose host waits is held against one whose host runs ahead by what is known of both: no step is
+    compared as if it took no time, and the last one is as long as the others.
+    """
+    sides = []
+    for name, events in (("ahead", program(6, 2_000, 50_000)), ("waits", program(6, 2_000, 80_000, True))):
+        (tmp_path / name).mkdir()
+        own = without_work(events, lacking) if lacking is not None and name == "waits" else events
+        sides.append(summarise(Scope(trace_of(own, tmp_path / name)), name))
+    if turned:
+        sides.reverse()
+    result = difference(sides[:1], sides[1])
+    steps = result.tables["steps"]
+    now, longer = steps.numbers("length_ns"), steps.numbers("length_ns_delta")
+    for lengths, side in ((now - longer, sides[0]), (now, sides[1])):
+        usual = 50_000 * US if side.title == "ahead" else 80_000 * US
+        assert lengths.tolist() == pytest.approx([usual] * 6, abs=10 * US)
+    for stat in ("median", "total"):
+        change = result.metrics[f"step.length.{stat}"]
+        assert change.before is not None and change.metric.value is not None and not change.reason
+    assert "runs ahead" in result.lengths_text

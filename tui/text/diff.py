@@ -102,6 +102,8 @@ def metric_table(result: Difference) -> Table:
     columns = tuple(replace(one, title=titles.get(one.key, one.title)) for one in DIFF_METRICS.columns)
     bases = dict.fromkeys(basis for change in changes if (basis := noise_basis(change)))
     notes = [f"noise: {TEST}; here of {', '.join(bases)}"] if bases else []
+    if result.lengths_text:
+        notes.append(result.lengths_text)
     if result.reasons:
         notes.insert(0, f"{CANNOT}: {'; '.join(dict.fromkeys(result.reasons.values()))}")
     schema = replace(DIFF_METRICS, columns=columns)

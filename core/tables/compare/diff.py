@@ -128,6 +128,17 @@ class Difference(NamedTuple):
     tables: Mapping[str, Table]
     reasons: Mapping[Need, str] = MappingProxyType({})
 
+    @property
+    def lengths_text(self) -> str:
+        """How steps are measured where the host of a side runs ahead of its device, else nothing."""
+        sides = (self.before, self.now)
+        if not any(side.runs_ahead for side in sides):
+            return ""
+        device = "from the start of a step's work to the next"
+        if all(side.runs_ahead or side.has_cadence for side in sides):
+            return f"a length is {device}, as the host runs ahead"
+        return f"the host of one side runs ahead: there a length is {device}, on the other that of its mark"
+
     def metric(self, name: str) -> MetricChange | None:
         """Return a metric on both sides, that of a row of a table too; None where no such metric can be."""
         if name in self.metrics:

@@ -178,14 +178,23 @@ class Summary:
             a is not None and b is not None and a.value != b.value for a, b in marks
         )
 
+    @property
+    def has_cadence(self) -> bool:
+        """Whether it is known of all members how long the device needs for a step."""
+        medians = [run.metrics.get("step.cadence.median") for run in self.members]
+        return all(one is not None and one.value is not None for one in medians)
+
     def by_cadence(self) -> Summary:
         """Return the summary with steps as long as the device needs, also where the host waits for it."""
         metrics = dict(self.metrics)
+        mean, count = (self.metrics.get(name) for name in ("step.cadence.mean", "step.count"))
         for name, metric in self.metrics.items():
             group, _, stat = name.rpartition(".")
-            if group == "step.length":
-                cadence = self.metrics.get(f"step.cadence.{stat}")
-                metrics[name] = metric._replace(value=None if cadence is None else cadence.value)
+            cadence = self.metrics.get(f"step.cadence.{stat}")
+            if group == "step.length" and cadence is not None:
+                metrics[name] = metric._replace(value=cadence.value)
+            elif name == "step.length.total" and mean and count and mean.value and count.value:
+                metrics[name] = metric._replace(value=round(mean.value * count.value))
         steps = self.tables["steps"]
         if CADENCE.key in steps.data:
             data = {**steps.data, "length_ns": steps.data[CADENCE.key]}
@@ -237,9 +246,9 @@ class Summary:
 
 def of_one_kind(runs: Sequence[Summary]) -> list[Summary]:
     """Return runs whose steps are measured alike: where the host of one runs ahead of its device, the steps
-    of all are as long as the device needs.
+    of all are as long as the device needs, if that is known of all.
     """
-    is_mixed = len({run.runs_ahead for run in runs}) > 1
+    is_mixed = len({run.runs_ahead for run in runs}) > 1 and all(run.has_cadence for run in runs)
     return [run.by_cadence() if is_mixed and not run.runs_ahead else run for run in runs]
 
 

@@ -15,7 +15,6 @@ from ...base.arrays import EMPTY, I64, Intervals, sum_of
 from ...base.kineto import KERNEL_CATEGORIES
 from ...index.captures import Capture
 from ...index.flex import is_flex
-from ...query.groups import Groups
 from ...query.lookup import category_mask
 from ...trace.alignment import RankClock
 from ...trace.devices import ranks_of_processes

@@ -10,10 +10,10 @@ A host that enqueues step after step is done with one before the device has begu
     device    |-----1-----|-----2-----|     work of 50 ms a step
 
 The *cadence* of a step goes from the start of its own work on the device to that of the next step's, of the
-last one to the end of its work: 50 ms. The *lag* of a step goes from the start of its mark to that of its
-work: 0, 48, 96 ms. Cadence and marks agree where the host waits for the device in each step. They part where
-the lag reaches a step's length, or grows from step to step; the host runs ahead there, and the cadence is the
-step's length.
+last one to the end of its work (where the host waits for the device, to the end of the step): 50 ms. The
+*lag* of a step goes from the start of its mark to that of its work: 0, 48, 96 ms. Cadence and marks agree
+where the host waits for the device in each step. They part where the lag reaches a step's length, or grows
+from step to step; the host runs ahead there, and the cadence is the step's length.
 
 Work counts for the step that launched it, whatever a scope's filter. For the cadence that one of all streams
 counts which computes most: a copy that runs early on a stream of its own tells nothing of when a step begins.
@@ -75,6 +75,8 @@ def step_lengths(scope: Scope, steps: Steps, stepped: Frame | None = None) -> St
         if _runs_ahead(lag, steps.starts[rows], marks[rows], own):
             ahead[rows] = lag.max() / max(float(np.median(own)), 1.0)
             length[rows] = own
+        else:
+            cadence[rows[-1]] = length[rows[-1]]  # the next work would come after it, as after the others
     return StepLengths(length, cadence, ahead)
 
 
