@@ -36,7 +36,7 @@ from .draw.verdict import StateShares, VerdictFacts
 
 NAME = "device-facts"
 OWN_CODE = ("device_facts", "device_shares")
-FORM = 4
+FORM = 5
 """Raised whenever the file is written in another way, or says something else."""
 MAX_BYTES = 8 << 20
 """A longer file is not written: 250,000 pieces of device work. To read one takes 10 ms."""

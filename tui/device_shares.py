@@ -20,7 +20,7 @@ from .device_facts import DeviceFacts, keep_facts, stored_facts
 from .draw.header import DeviceShare
 from .draw.ranks import MAX_LINES, RankNotes
 from .draw.states import MAX_SLICES, DrawnStates, LaneGaps, PeerWaits
-from .draw.verdict import StateShares
+from .draw.verdict import UNRECORDED, StateShares
 from .steps import pair_of
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
     only what its work takes, added up. Without `all_states` shares are estimates from the index's
     prefix sums, which do not tell waiting for a peer from work.
     """
+    from tracelane.core.tables.device.device_state import unknown_idle
     from tracelane.core.tables.frame.frame_columns import work_of
     from tracelane.core.trace.devices import devices
 
@@ -121,10 +122,11 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
         DeviceShare(
             _named(trace, one.device.device.source, one.device.title),
             one.device.rank if has_ranks else None,
-            one.busy_ns / one.of_ns if one.of_ns else None,
-            of_ns=_of_ns(scope, one.of_ns),
+            one.busy_ns / of_ns if of_ns else None,
+            of_ns=_of_ns(scope, of_ns),
         )
         for one in states.values()
+        for of_ns in (one.of_ns - unknown_idle(scope, one),)
     ]
     if len(states) < len(all_devices):
         for work in work_of(scope).by("device_row"):
@@ -192,6 +194,7 @@ def state_shares(
     said of each device where states would take long.
     """
     from tracelane.core.tables.device.states import CAUSES, IDLE, PRECEDENCE
+    from tracelane.core.tables.device.untrusted_periods import unknown_time
 
     window_of = _windows(scope)
     windows = [window_of(one.device.device.source) for one in all_states or ()] or [window_of(0)]
@@ -206,7 +209,10 @@ def state_shares(
     ns: dict[str, int] = {}
     for state in (one.within(*window_of(one.device.device.source)) for one in all_states):
         spent = np.zeros((len(PRECEDENCE), len(CAUSES)), np.int64)
-        np.add.at(spent, (state.states, state.causes), np.diff(state.edges))
+        unknown = unknown_time(scope, state.device.device).covered(state.edges[:-1], state.edges[1:])
+        unknown[state.states != IDLE] = 0
+        np.add.at(spent, (state.states, state.causes), np.diff(state.edges) - unknown)
+        ns[UNRECORDED] = ns.get(UNRECORDED, 0) + sum_of(unknown)
         for name, row in zip(PRECEDENCE, spent):
             parts = zip(CAUSES, row.tolist()) if name == PRECEDENCE[IDLE] else [(name, int(row.sum()))]
             for key, value in parts:
@@ -225,17 +231,24 @@ def _estimated(scope: Scope, device: Device, window: tuple[int, int]) -> DeviceS
     """Return how busy a device is in a window, as far as some thousand parts of it say: in each part the work
     of its lanes adds up, at most to all of it.
     """
+    from tracelane.core.tables.device.untrusted_periods import unknown_time
+
     trace, (start, end) = scope.trace, window
     edges = np.linspace(start, end, ESTIMATE_CELLS + 1).astype(np.int64)
     busy = np.zeros(ESTIMATE_CELLS, np.int64)
     for number in device.lanes:
         scope.check()
         busy += trace.work_cells(trace.lanes[number], edges, scope.clocks).busy
-    share = float(np.minimum(busy, np.diff(edges)).sum() / max(1, end - start))
+    busy_ns = sum_of(np.minimum(busy, np.diff(edges)))
+    of_ns = max(1, busy_ns, end - start - unknown_time(scope, device).clipped(start, end).length)
     rank = trace.rank(device.source) if _has_ranks(trace) else None
     name = f"{device.label} {device.pid}" if device.label == "device" else device.label
     return DeviceShare(
-        _named(trace, device.source, name), rank, share, is_estimate=True, of_ns=_of_ns(scope, end - start)
+        _named(trace, device.source, name),
+        rank,
+        busy_ns / of_ns,
+        is_estimate=True,
+        of_ns=_of_ns(scope, of_ns),
     )
 
 

@@ -15,6 +15,7 @@ from tests.rank_files import straggler_files
 from tracelane.core.base.kineto import StartedWork, started_work
 from tracelane.core.index.format import LaneRole
 from tracelane.core.tables.device.breakdown import breakdown_metrics
+from tracelane.core.tables.device.device_state import state_table
 from tracelane.core.tables.device.gap import work_gaps
 from tracelane.core.tables.device.untrusted import (
     OF_DEVICES,
@@ -291,7 +292,7 @@ def test_cases_of_verdicts(name: str, expected: list[tuple[str, int]], tmp_path:
 def test_traces_that_lost_nothing_have_no_such_time(folder: str, corpus_cache: Path) -> None:
     """Of all real ones only those that were looked at by hand."""
     known = {"resnet50_lost_memsets", "zoology_all_kernels_lost", "hta_cupti_profiler_counters"}
-    known |= {"tl_sglang_decode_graph"}  # cut out of a longer one
+    known |= {"tl_sglang_decode_graph", "tl_vllm_decode_cudagraph_exec"}  # cut out of longer ones
     for path in sorted((CORPUS / folder).glob("*.json*")):
         times = untrusted(Scope(open_trace(path, index_dir=corpus_cache)))
         assert bool(times) == (path.name.split(".")[0] in known), path.name
@@ -325,6 +326,23 @@ def test_time_that_is_not_in_an_excerpt(later_us: int, tmp_path: Path) -> None:
         if not named:
             (finding,) = [one for one in findings(Scope(trace)).losses if one.rule == "lost-kernels"]
             assert finding.helps == "Open the file that this one was cut out of."
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("queue_us", [100, 9_000])
+def test_a_queue_before_the_first_record_of_an_excerpt(named: bool, queue_us: int, tmp_path: Path) -> None:
+    """What is launched at the begin of an excerpt runs long after it: what the device did before is not in
+    it, so that it was not idle; in a whole file, or for a short time, it was.
+    """
+    begun = 100 + queue_us
+    events = [one for one in program(0) if named and one["ph"] == "M"]
+    for number in range(8):
+        events += [call(number, 100 + 10 * number), kernel(number, begun + 2000 * number, 1990)]
+    trace = opened(tmp_path, events)
+    is_cut = not named and queue_us > 1000
+    assert [row[0] for row in periods(trace)] == (["cut"] if is_cut else [])
+    (row,) = state_table(Scope(trace)).rows()
+    assert row["of_ns"] == (15_990 if is_cut else 15_990 + queue_us) * 1000
 
 
 def open_ended(count: int) -> list[Event]:

@@ -97,7 +97,7 @@ def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[st
         ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "GPU 0 busy 23.6 % of 667 ms"),
         ("gpu/tl_vllm_capture_python_functions.pt.trace.json.gz", "GPU 2 busy 0.5 %"),
         (LOST, "+ 30 on another clock  10 steps  AIU 0 busy ?"),
-        ("gpu/tl_vllm_decode_cudagraph_exec.json.gz", "device 2 busy 56.1 %"),
+        ("gpu/tl_vllm_decode_cudagraph_exec.json.gz", "device 2 busy 99.8 %"),
         ("gpu/tl_h100_qwen_infer.json.gz", "GPU 0 busy 91.9 % of 49.4 ms"),
         (DLRM, "busy 21 % (rank 2) to 22 %"),
     ],
@@ -186,6 +186,9 @@ TRACES = [
     "gpu/tl_h100_qwen_infer.json.gz",
     "gpu/tl_vllm_capture_python_functions.pt.trace.json.gz",
     "verdicts/rtx4090_llama_tp2.json.gz",
+    # of these it is not known for some of the time what the device did
+    *("gpu/tl_sglang_decode_graph.json.gz", "gpu/tl_vllm_decode_cudagraph_exec.json.gz"),
+    "verdicts/resnet50_lost_memsets.json.gz",
     "aiu/sample_flex_3062_job_4.json",
     *("cuda/inference.pt.trace.json.gz", "cuda/stacks.pt.trace.json.gz"),
 ]
@@ -211,7 +214,9 @@ def test_header_bar_and_table_have_one_denominator(path: str, corpus_cache: Path
     spent = state_shares(scope, states, [share])
     (row,) = state_table(scope).rows()
     assert spent is not None and share.share is not None
-    assert spent.of_ns == row["of_ns"] and share.share == pytest.approx(row["busy_share"])
+    ns = {state: part * spent.of_ns for state, part in spent.shares.items()}
+    assert spent.of_ns - ns["unrecorded"] == pytest.approx(row["of_ns"])
+    assert share.share == pytest.approx(row["busy_share"])
     for state in (
         "compute",
         "collective_moving",
@@ -220,11 +225,11 @@ def test_header_bar_and_table_have_one_denominator(path: str, corpus_cache: Path
         "prepare",
         "collective_waiting",
     ):
-        assert spent.shares[state] == pytest.approx(row[f"{state}_ns"] / row["of_ns"])
-    idle = sum(spent.shares[cause] for cause in ("host_wait", "kernel_wait", "other", ""))
-    assert idle == pytest.approx(row["idle_ns"] / row["of_ns"])
-    busy = sum(spent.shares.values()) - idle - spent.shares["collective_waiting"]
-    assert busy == pytest.approx(share.share) and sum(spent.shares.values()) == pytest.approx(1)
+        assert ns[state] == pytest.approx(row[f"{state}_ns"])
+    idle = sum(ns[cause] for cause in ("host_wait", "kernel_wait", "other", ""))
+    assert idle == pytest.approx(row["idle_ns"]) and sum(spent.shares.values()) == pytest.approx(1)
+    busy = row["of_ns"] - idle - ns["collective_waiting"]
+    assert busy / row["of_ns"] == pytest.approx(share.share)
     assert f"busy {100 * share.share:.1f} %" in busy_texts([share])[0]
 
 

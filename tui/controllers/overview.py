@@ -17,6 +17,7 @@ from tracelane.core.trace import Trace
 
 from ..actions.scene import Refusal
 from ..draw.states import DrawnStates
+from ..draw.verdict import UNRECORDED
 from ..lanes.canvas import LaneCanvas
 from ..lanes.strips import Minimap, Ruler, Verdict
 from ..panels.overview import DetailsPane
@@ -132,9 +133,12 @@ class OverviewController(Controller):
     def part_chosen(self, message: Verdict.PartChosen) -> None:
         """Go to where devices do longest what a part of the verdict's bar stands for."""
         from tracelane.core.tables.device.states import longest_in  # not needed to draw
+        from tracelane.core.tables.device.untrusted_periods import longest_unknown
 
         part, states = message.part, self._states_now
         longest = None if states is None else longest_in(states.of_devices, part.states)
+        if UNRECORDED in part.states:
+            longest = longest_unknown(Scope(self.store.own_trace, clocks=self.store.own_clocks))
         if longest is None:
             self.app.say(f"{part.name}: when is not known, the share alone")
             return

@@ -17,6 +17,8 @@ from .line_context import LineContext, gutter
 from .palette import Look, Palette
 from .runs import FULL, LABEL_CELLS
 
+UNRECORDED = "unrecorded"
+"""The time of which the trace lacks a device's records."""
 STATES = {
     "compute": ("kernel", "compute"),
     "collective_moving": ("collective", "collectives"),
@@ -28,6 +30,7 @@ STATES = {
     "kernel_wait": ("", "idle: between kernels"),
     "other": ("", "idle: unexplained"),
     "": ("", "idle: no work follows"),
+    UNRECORDED: ("", "not recorded"),
 }
 """The states, idle by its cause, in the order of the bar: their colour and what they are called."""
 HATCHED = "collective_waiting"

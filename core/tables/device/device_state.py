@@ -81,13 +81,18 @@ def state_table(scope: Scope) -> Table:
     states = device_states(scope)
     rows = []
     for one in states:
-        unknown = unknown_time(scope, one.device.device).intersection(one.spent[IDLE]).length
+        unknown = unknown_idle(scope, one)
         ns = {**one.ns, "busy": one.busy_ns, "of": one.of_ns - unknown, "start": int(one.edges[0])}
         ns["idle"] -= unknown
         what = {"rank": one.device.rank, "label": one.device.title, "busy_share": ratio(ns["busy"], ns["of"])}
         rows.append({**what, **{f"{name}_ns": time for name, time in ns.items()}})
     jumps = [(one.device.device.source, one.longest) for one in states]
     return Table.from_rows(STATES, scope.text, rows, jumps, notes=doubts(scope, "device") if states else ())
+
+
+def unknown_idle(scope: Scope, state: DeviceState) -> int:
+    """Return for how many ns it is not known whether a device was idle, as its records are missing."""
+    return unknown_time(scope, state.device.device).intersection(state.spent[IDLE]).length
 
 
 def looked_at(scope: Scope) -> tuple[int, int]:

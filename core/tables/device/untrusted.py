@@ -9,7 +9,8 @@ out, tables say it below their rows (`doubts.py`), and runs that differ in it ar
 - *merged*: the time between two captures that stand in one file: nothing was recorded.
 - *truncated*: the file is cut off or damaged; from the end of the device's last work to the end.
 - *cut*: the file is cut out of a longer one, as no process has a name, and for most of a long gap of the
-  device the host waits for it: what it did then is not in the file.
+  device the host waits for it, or what it launched stands in a queue before the first record: what the
+  device did then is not in the file.
 - *other-clock*: work stands on another clock (`own_clock`): from it to the rest, or the reverse.
 - *open-ended*: all slices of one name in a lane, more than 3 with different starts, last until the same ns,
   in which the lane ends, and are most of those that do: what should have ended them was not recorded. The
@@ -106,7 +107,7 @@ TROUBLES: Final[Mapping[Trouble, TroubleKind]] = {
         "warning",
         True,
         "the file is cut out of a longer one and lacks the device's records, for {ns}",
-        "the file is cut out of a longer one, without what the device did while the host waited for it",
+        "the file is cut out of a longer one, without what the device did in that time",
         ("is cut out of a longer recording", "are cut out of longer recordings"),
     ),
     "other-clock": TroubleKind(
@@ -133,7 +134,7 @@ OF_RECORDS: Final[frozenset[Trouble]] = frozenset(
 """Troubles of the records of a device, for all of their time."""
 OF_DEVICES: Final[frozenset[Trouble]] = OF_RECORDS.union(["other-clock"])
 """Troubles for the time of which it is not known what a device did."""
-CUT_SHARE = 0.5
+CUT_SHARE = 0.2
 """Of a file without names of processes a gap of the device of so much of its time is long."""
 MANY_OPEN = 3
 """So many slices of one name may end with their lane."""
@@ -312,25 +313,31 @@ class LostCalls:
         yield from self.open_ended()
 
     def cut_out(self) -> Iterator[Untrusted]:
-        """Yield the time of which a file that is cut out of a longer one lacks the device's records: the host
-        waits for the device, which does nothing, for most of a long gap.
+        """Yield the time of which a file that is cut out of a longer one lacks the device's records: for most
+        of a long gap the host waits for the device, which does nothing, or what it has launched stands in a
+        queue before the first record.
         """
         own = self.devices
         positions, starts, ends = self.work
         is_named = any(name or labels for _, name, labels, *_ in self.index.processes.tolist())
         if is_named or not len(positions) or len(own) != 1:
             return
-        gaps = merge(starts, ends).gaps(int(starts.min()), int(ends.max()))
+        first = int(starts.min())
+        gaps = merge(starts, ends).gaps(self.span[0], int(ends.max()))
         calls = np.flatnonzero(category_mask(self.index, RUNTIME)[self.index.column("slices.category")])
         which, names = dense(self.index.column("slices.name")[calls])
         texts = self.index.strings(names)
         is_wait = np.array([WAITS.search(text) is not None for text in texts], np.bool_)
         waits = calls[is_wait[which]]
         begun = self.scope.starts(self.source, waits)
-        waiting = merge(begun, begun + self.index.duration(waits)).covered(gaps.starts, gaps.ends)
+        launched = self.launches.launch[self.launches.is_called]
+        queued = int(self.scope.starts(self.source, launched).min(initial=first))
+        queue = merge(np.array([queued]), np.array([first]))
+        waiting = merge(begun, begun + self.index.duration(waits)).union(queue)
+        waited = waiting.covered(gaps.starts, gaps.ends)
         length = gaps.ends - gaps.starts
         least = CUT_SHARE * (self.span[1] - self.span[0])
-        for at in np.flatnonzero((length >= least) & (waiting >= COLLAPSED_SHARE * length)).tolist():
+        for at in np.flatnonzero((length >= least) & (waited >= COLLAPSED_SHARE * length)).tolist():
             yield Untrusted(
                 self.source, own[0], "cut", int(gaps.starts[at]), int(gaps.ends[at]), 0, None, None
             )

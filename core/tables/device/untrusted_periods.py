@@ -74,6 +74,17 @@ def unknown_time(scope: Scope, device: Device) -> Intervals:
     return untrusted_time(periods_of(scope.trace, device.source, scope.clocks), device, OF_DEVICES)
 
 
+def longest_unknown(scope: Scope) -> tuple[int, int] | None:
+    """Return the longest time [start, end) in which it is not known what a device did, None where it is."""
+    unknown = [
+        (end - start, start, end)
+        for device in devices(scope.trace)
+        for one in (unknown_time(scope, device),)
+        for start, end in zip(one.starts.tolist(), one.ends.tolist())
+    ]
+    return max(unknown)[1:] if unknown else None
+
+
 def with_known_gaps(work: Frame) -> Frame:
     """Return device work whose gaps count only the time in which it is known that the device did nothing."""
     if not any(one.trouble in OF_DEVICES for one in untrusted(work.scope)):
