@@ -76,7 +76,8 @@ def store_tables(store: CaptureStore, name: str, options: Mapping[str, Any]) -> 
     makers: Sequence[Callable[..., Tables]] = (_ranks, _steps, _kernels, _findings)
     if name not in STORE_TABLES:
         raise UsageError(
-            f"{name} needs traces; {store.title} is a store of summaries, for {', '.join(STORE_TABLES)}"
+            f"{name.replace('_', '-')} needs traces; a store of summaries has {', '.join(STORE_TABLES)}: "
+            f"{store.title}"
         )
     return _with_notes(dict(zip(STORE_TABLES, makers))[name](store, **options), store.notes)
 

@@ -10,12 +10,14 @@ import pytest
 from tests.corpus import CORPUS, for_files
 from tests.rank_files import rank_files
 from tests.tui.cli_process import tracelane_here
+from tests.tui.test_every_command import SHORT_FORMS
 from tracelane.core.store.collect import collect, one_after_another, planned
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.tables import STORE_TABLES, store_tables, summary_of_store
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.ranks.rank_tables import analyse_ranks
 from tracelane.core.trace import open_trace
+from tracelane.tui.cli.main import main
 
 NOT_STORED = ("algorithm", "peers", "steps", "enqueue_ns", "host_wait_ns", "exposed_ns", "exposed_share")
 
@@ -79,6 +81,22 @@ def test_what_needs_traces_is_refused(tmp_path: Path) -> None:
         assert done.returncode == 64 and done.stderr.count("\n") == 1 and "trace" in done.stderr
     for name in STORE_TABLES:
         assert json.loads(tracelane_here(name, store, "--json").stdout)["command"] == name
+
+
+@pytest.mark.slow
+def test_every_command_answers_of_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each answers, or says with exit code 64 that this is a store, which is no damaged trace."""
+    store = str(store_of(rank_files(tmp_path / "traces", 2), tmp_path / "store"))
+    said = {}
+    for name, (words, *_) in SHORT_FORMS.items():
+        if name in ("collect", "history"):  # of folders of traces, of summaries
+            continue
+        line = [word.format(trace=store, out=tmp_path / "out", summary=store) for word in words]
+        code = main([*line, f"--index-dir={tmp_path / 'index'}"])
+        error = capsys.readouterr().err
+        if code and (code != 64 or "a store of summaries" not in error):
+            said[name] = f"{code}: {error}"
+    assert not said
 
 
 def test_a_group_that_is_damaged_costs_nothing(tmp_path: Path) -> None:

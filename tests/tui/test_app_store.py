@@ -78,6 +78,17 @@ async def test_enter_on_a_row_of_a_table_opens_its_rank(picture: Trace, times: i
         assert app.return_value == OpenRank(RANKS - 1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["t", "3", "6", "7"])
+async def test_a_table_that_summaries_cannot_answer_says_so(picture: Trace, key: str) -> None:
+    """The panel says that it needs traces; nothing is counted for good, and nothing is said elsewhere."""
+    async with open_viewer(picture, size=(100, 40)) as (app, pilot):
+        await press_keys(app, pilot, key)
+        await wait_until_idle(app, pilot)
+        text = screen_text(app)
+        assert "needs traces" in text and "counting" not in text and "needs" not in message(app)
+
+
 async def test_the_picture_is_drawn_anew_from_what_lies_in_the_store(picture: Trace) -> None:
     """`:reload` leaves to open the store again: another shard may have written to it meanwhile."""
     async with open_viewer(picture) as (app, pilot):

@@ -46,7 +46,7 @@ def run_index(options: TraceOptions) -> None:
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:
         opened = open_indexes(
-            options.traces, options.index_options, choice=options.of_all_captures.choice, progress=progress
+            options.paths, options.index_options, choice=options.of_all_captures.choice, progress=progress
         )
     seconds = time.monotonic() - began
     facts = [{**one, "seconds": round(seconds, 3)} for one in opened.facts()]

@@ -103,13 +103,23 @@ class TraceOptions(Options):
 
     @cached_property
     def files(self) -> ResolvedFiles:
-        """The files that the traces stand for, each looked at once."""
+        """The files that the traces stand for, each looked at once; UsageError for a store among them."""
         from tracelane.core.index.opening import resolve_files
 
         with ProgressBar(self.bar_title) as progress:
             return resolve_files(
-                self.traces, self.choice, self.index_dir, ts_unit=self.ts_unit, progress=progress
+                self.paths, self.choice, self.index_dir, ts_unit=self.ts_unit, progress=progress
             )
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The traces as they were given; UsageError for a store among them."""
+        for path in filter(is_store_path, self.traces):
+            from tracelane.core.store.tables import STORE_TABLES
+
+            tables = ", ".join(STORE_TABLES)
+            raise UsageError(f"{path} is a store of summaries, which has {tables}: this needs traces")
+        return self.traces
 
     def with_window_of_step(self) -> TraceOptions:
         """Return the same with --step as --from; UsageError where both are given."""

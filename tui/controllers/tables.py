@@ -8,7 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.progress import CancelledCallback
+from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.compare.compare import by_kind, compare, with_first
 from tracelane.core.tables.frame.table import Table
@@ -72,7 +74,7 @@ class TableController(Controller):
         elif table is None:
             pane.say("counting…")
             have = partial(self._have, key)
-            self.app.jobs.ask("table", partial(self._counted, session), have)
+            self.app.jobs.ask("table", partial(self._counted, session), have, partial(self._failed, key))
         elif pane.shown_table is not table[0]:
             pane.show(*table, PANELS[session.panel][1].sort)
         else:
@@ -110,6 +112,13 @@ class TableController(Controller):
             self._tables.put(key, counted)
         if self.panels.shows_panel and key == self._key():
             self.fill()
+
+    def _failed(self, key: Key, error: TracelaneError | OSError) -> None:
+        """Say in the panel why there is no such table of what is open."""
+        if not isinstance(error, UsageError):
+            self.app.report_error(error)
+        elif self.panels.shows_panel and key == self._key():
+            self.app.main.query_one(f"#{self.store.session.panel}", TablePane).say(safe(str(error)))
 
     @hears(VirtualTable.RowChosen)
     def row_chosen(self, message: VirtualTable.RowChosen) -> None:
