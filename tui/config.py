@@ -56,6 +56,10 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
             from tracelane.core.tables.frame.kinds import patterns_of
 
             complaints += [f"{path}: {complaint}" for complaint in patterns_of(value)[1]]
+        elif name == "peaks" and isinstance(value, dict):
+            from tracelane.core.tables.device.peaks import peaks_of
+
+            complaints += [f"{path}: {complaint}" for complaint in peaks_of(value)[1]]
         elif name == "keys" and isinstance(value, dict):
             for command_id, key in value.items():
                 if command_id not in known:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+from tests.corpus import ROOT
+from tests.tui.driver import message, open_viewer
 from tracelane.core.base.private import config_path
+from tracelane.core.tables.settings import check_settings
+from tracelane.core.trace import Trace
+from tracelane.tui.cli.main import main
 from tracelane.tui.config import DARK_THEME, LIGHT_THEME, read_config
 
 
@@ -69,3 +76,54 @@ def test_where_settings_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", homeless)
     monkeypatch.delenv("XDG_CONFIG_HOME")
     assert config_path() is None
+
+
+def samples() -> list[str]:
+    """Return the settings that the documents show."""
+    texts = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", texts, re.MULTILINE)
+    tables = "|".join(("keys", "cache", "kernel-kinds", "queries", "peaks"))
+    return [dedent(block) for block in blocks if re.search(rf"^    \[({tables})[.\]]", block, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("text", samples())
+async def test_settings_in_the_documents_are_understood(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_trace: Trace
+) -> None:
+    """Samples of the documents say nothing that is not understood, and no key twice."""
+    (tmp_path / "tracelane").mkdir()
+    (tmp_path / "tracelane" / "config.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    check_settings()
+    async with open_viewer(file_trace, config=read_config(config_path())) as (app, _):
+        assert not message(app)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[kernel-kinds]\ngemm = "^a', "(at "),
+        ('[kernel-kinds]\ngemm = "("', "kernel-kinds.gemm"),
+        ('[peaks."X"]\ngbs = "fast"', "peaks.X.gbs is not understood"),
+        ('[peaks."X"]\nmatrix = 5', "peaks.X.matrix is not understood"),
+        ('[peaks."X"]\nvector = { fp32 = -1 }', "peaks.X.vector is not understood"),
+        ("[peaks]\nX = 5", "peaks.X must be a table"),
+        ("peaks = 5", "peaks must be a table"),
+        ("\xff", "UTF-8"),
+    ],
+)
+def test_settings_that_mean_nothing_end_a_command(
+    text: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    demo: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A table would say something else without a word: one line says what is wrong, with exit code 64."""
+    (tmp_path / "tracelane").mkdir()
+    (tmp_path / "tracelane" / "config.toml").write_bytes(text.encode("latin-1"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert main(["kernels", str(demo), f"--index-dir={tmp_path / 'index'}"]) == 64
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1

@@ -171,9 +171,9 @@ class TraceOptions(Options):
         Raises UnreadableError for a file without events, of which nothing can be said.
         """
         from tracelane.core.read.problem import has_no_event_array
-        from tracelane.core.tables.frame.kinds import check_kind_settings
+        from tracelane.core.tables.settings import check_settings
 
-        check_kind_settings()
+        check_settings()
         trace = self.read()
         keep_memory()
         if all(has_no_event_array(source.problems) for source in trace.sources):

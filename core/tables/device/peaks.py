@@ -12,6 +12,9 @@ from typing import Any
 from ...base.private import settings_table
 from ...index.store import Index
 
+PEAKS = "peaks"
+"""The table of the settings that holds devices: each a table of what it can do."""
+
 
 def device_of(index: Index) -> tuple[str, float]:
     """Return the name of a source's device and its memory in GB; ("", 0) where the file names none."""
@@ -25,10 +28,31 @@ def device_of(index: Index) -> tuple[str, float]:
 @cache
 def peaks() -> tuple[Mapping[str, Any], ...]:
     """Return what devices can do: the tables below `peaks` of the settings, then those of peaks.toml."""
-    own = settings_table("peaks").items()
-    mine = [{"name": name, **table} for name, table in own if isinstance(table, dict)]
+    mine, _ = peaks_of(settings_table(PEAKS))
     text = (Path(__file__).parent / "peaks.toml").read_text(encoding="utf-8")
     return (*mine, *tomllib.loads(text)["device"])
+
+
+def peaks_of(settings: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """Return the devices of the settings' table of peaks, and what of it is not understood."""
+    rows: list[Mapping[str, Any]] = []
+    complaints: list[str] = []
+    for name, table in settings.items():
+        if not isinstance(table, dict):
+            complaints.append(f"{PEAKS}.{name} must be a table of matrix, vector, gbs")
+            continue
+        wrong = [key for key, value in table.items() if not _is_peak(key, value)]
+        complaints += [f"{PEAKS}.{name}.{key} is not understood" for key in wrong]
+        rows += [{"name": name, **table}] if not wrong else []
+    return rows, complaints
+
+
+def _is_peak(key: str, value: object) -> bool:
+    if key in ("matrix", "vector"):
+        return isinstance(value, dict) and all(_is_peak("gbs", one) for one in value.values())
+    if key in ("gbs", "memory_gb"):
+        return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return key in ("without", "source") and isinstance(value, str)
 
 
 def peak_of(device: str, memory_gb: float) -> Mapping[str, Any] | None:

@@ -27,7 +27,7 @@ from ...base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING, SYN
 from ...base.late_pattern import late_pattern
 from ...base.needed_words import text_matches
 from ...base.pattern import Pattern
-from ...base.private import KERNEL_KINDS, config_path, read_settings, settings_table
+from ...base.private import KERNEL_KINDS, config_path, settings_table
 from ...index.store import Index
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
@@ -215,20 +215,6 @@ def patterns_of(settings: Mapping[str, Any]) -> tuple[list[tuple[str, str]], lis
             else:
                 pairs.append((name, text))
     return pairs, complaints
-
-
-def check_kind_settings() -> None:
-    """Raise UsageError where the settings' patterns of kinds are not understood."""
-    path = config_path()
-    if path is None or not path.exists():
-        return
-    try:
-        table = read_settings(path).get(KERNEL_KINDS, {})
-    except (OSError, ValueError):
-        return  # a damaged file has no patterns; the viewer says so
-    complaints = patterns_of(table)[1] if isinstance(table, dict) else [f"{KERNEL_KINDS} must be a table"]
-    if complaints:
-        raise UsageError(f"{path}: {'; '.join(complaints)}")
 
 
 def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
