@@ -175,11 +175,15 @@ def _opened(location: IndexLocation, source: Source) -> Index | None:
     index.lease, index.source = lease, source
     index.events = (*location.events, *source.notes)
     index.notes = (*location.notes, *index.events, *unfinished_note(source.path))
-    index.path = (
-        source.path if source.path == "-" or is_url(source.path) else str(Path(source.path).absolute())
-    )
+    index.path = _path_of(source)
     touch(location.folder)
     return index
+
+
+def _path_of(source: Source) -> str:
+    """Return where a source lies, whichever folder is the current one later."""
+    is_elsewhere = source.path == "-" or is_url(source.path)
+    return source.path if is_elsewhere else str(Path(source.path).absolute())
 
 
 def build_index(
@@ -237,7 +241,7 @@ def _build(
             folder,
             Workers(options.threads, cancelled, read.decoder == NATIVE, options.buffers),
             progress,
-            path=source.path,
+            path=_path_of(source),
             fingerprint=source.fingerprint,
             free_events=store.free_events,
         )

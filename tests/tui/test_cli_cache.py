@@ -27,6 +27,30 @@ def test_indexes_are_listed_and_cleared(demo: Path, capsys: pytest.CaptureFixtur
     assert main(["cache", "list"]) == 0 and capsys.readouterr().out == ""
 
 
+def test_an_age_has_its_unit(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is cleared by a bare number would hang on a unit that nobody named: nothing is."""
+    assert tracelane("index", str(demo)).returncode == 0
+    assert main(["cache", "clear", "--older-than", "1"]) == 64
+    assert "with its unit" in capsys.readouterr().err and len(list_cache()) == 1
+    assert main(["cache", "clear", "--older-than", "0"]) == 0 and not list_cache()
+
+
+def test_traces_are_listed_by_where_they_lie(
+    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that was opened by a relative path is listed in every folder, and opens from there."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    shutil.copy(demo, tmp_path / "one" / "t.json")
+    monkeypatch.chdir(tmp_path / "one")
+    assert main(["index", "t.json"]) == 0
+    monkeypatch.chdir(tmp_path / "other")
+    capsys.readouterr()
+    assert main([]) == 0
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / "one" / "t.json")]
+    assert main(["cache", "list"]) == 0 and str(tmp_path / "one" / "t.json") in capsys.readouterr().out
+
+
 def test_what_made_room_is_told(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

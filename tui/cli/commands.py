@@ -551,7 +551,7 @@ COMMANDS = {row.name: row for row in (*READING, *MAKING)}
 CACHE_AGE = click.Option(
     ["--older-than"],
     help="Only those not opened for this long: 12h, 30d, 2w.",
-    type=Duration(10**9, 0),
+    type=Duration(10**9, 0, bare=False),
     metavar="AGE",
 )
 

@@ -94,15 +94,22 @@ class Duration(BoundedNumber):
     name = "time"
     _WITH_UNIT = late_pattern(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([a-zµ]+)\s*")
 
-    def __init__(self, unit_ns: int, least: float | None = None, most: float | None = None) -> None:
-        """Bounds and results count in the unit."""
+    def __init__(
+        self, unit_ns: int, least: float | None = None, most: float | None = None, *, bare: bool = True
+    ) -> None:
+        """Bounds and results count in the unit, which a number has to say unless it may stand `bare`."""
         super().__init__(least, most)
-        self._unit_ns = unit_ns
+        self._unit_ns, self._bare = unit_ns, bare
+        if not bare:
+            self.name = "time with its unit, such as 30d"
 
     def _number(self, value: Any) -> float:
         match = self._WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
         if match is None or match[2] not in TIMES:
-            return float(value)
+            number = float(value)
+            if number and not self._bare:
+                raise ValueError(f"{value} of what")
+            return number
         return float(match[1]) * TIMES[match[2]] / self._unit_ns
 
 

@@ -69,4 +69,5 @@ def _recent() -> list[Path]:
     """Return the paths of recently opened traces that still exist, the latest first."""
     from tracelane.core.index.cached import list_cache
 
-    return [path for path in (Path(entry.path) for entry in list_cache()) if path.is_file()][:RECENT]
+    paths = dict.fromkeys(Path(entry.path) for entry in list_cache())
+    return [path for path in paths if path.is_absolute() and path.is_file()][:RECENT]
