@@ -19,9 +19,12 @@ from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.installed import install_hint
 from tracelane.core.base.output import _pager
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.sql.engines import has_duckdb
 from tracelane.tui.cli.help import OTHERS, by_question, examples_of
 from tracelane.tui.cli.main import command_names, main
 from tracelane.tui.cli.streams import has_colours
+
+from .cli_process import tracelane
 
 LONG = "a_kernel_whose_name_is_long_" * 3
 
@@ -424,3 +427,12 @@ def test_what_tables_come_to_is_said_first(
     """Who kept whom waiting, and for how long no stream did anything, stands before the tables."""
     assert main([command, str(file(path))]) == 0
     assert capsys.readouterr().out.startswith(lead)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_duckdb(), reason="DuckDB is not installed")
+@pytest.mark.parametrize("out", ["slices.parquet", "slices.sqlite"])
+def test_nothing_but_the_file_is_said(out: str, demo: Path, tmp_path: Path) -> None:
+    """No library that writes complains when the process ends."""
+    done = tracelane("export", str(demo), "-o", str(tmp_path / out))
+    assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith(str(tmp_path / out))

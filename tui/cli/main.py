@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     keep_standard_streams()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing needs the threads that numpy would start
-    atexit.register(gc.freeze)  # to look for garbage in what ends with the process takes 30 ms
+    atexit.register(_leave_garbage)
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")  # what the locale cannot write comes out as `?` and ends nothing
@@ -169,6 +169,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if is_program and is_working():
         _end_at_once(code)
     return code
+
+
+def _leave_garbage() -> None:
+    """Have nothing collected of what ends with the process: to look for it takes 30 ms. DuckDB's bindings
+    would complain on stderr of what is left.
+    """
+    if "_duckdb" not in sys.modules:
+        gc.freeze()
 
 
 def _end_at_once(code: int) -> NoReturn:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -179,8 +177,6 @@ def run_sql(
     timeout: float,
 ) -> None:
     text = _query(query, file)
-    # DuckDB's bindings complain on stderr of what is not collected when the process ends.
-    atexit.unregister(gc.freeze)
     trace, limit = options.open(), options.limit
     with run_query(trace, text, engine, options.step_name, timeout) as answer:
         scope, most = (
