@@ -51,6 +51,14 @@ def _program(trace: Path, folder: Path, code: int = 0) -> list[str]:
     return ["--", sys.executable, "-c", text, str(trace), str(folder)]
 
 
+def test_a_folder_that_is_not_there_is_said(trace: Path, tmp_path: Path) -> None:
+    """A folder that the program makes is waited for, and that it is not there yet is said once."""
+    result = _watch(tmp_path / "later", *_program(trace, tmp_path / "later"))
+    assert result.returncode == 0 and result.stderr.count("later is not there yet") == 1
+    assert "t.json" in result.stderr
+    assert "not there" not in _watch(trace.parent, "--from-start", "--count", 1).stderr
+
+
 def test_a_line_for_each_capture(trace: Path) -> None:
     """Captures that are there are said from the start where that is asked for, then as lines or JSON."""
     result = _watch(trace.parent, "--from-start", "--count", 1, "--against", trace)

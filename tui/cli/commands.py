@@ -79,7 +79,7 @@ READING = (
         "Open traces in the viewer; several are shown together.\n\n"
         "`-` reads from standard input, a directory stands for the traces in it. --step is also taken "
         "as the range. Where stdout is no terminal one picture and a summary are printed instead; with "
-        "--text, and where TERM is unset or dumb, plain lines.",
+        "--text, and on a terminal whose TERM is unset or dumb, plain lines.",
         "Look",
         ("tracelane trace.json", "tracelane rank*.json --smi smi.log"),
         lambda: parameters(

@@ -23,6 +23,7 @@ from tracelane.core.base.threads import collect_often
 from tracelane.core.base.units import format_ns, format_share
 from tracelane.core.index.arrivals import Arrivals
 from tracelane.core.index.captures import Capture, ranks_text
+from tracelane.core.read.urls import is_url
 from tracelane.core.tables.compare.comparable import CANNOT
 from tracelane.core.tables.compare.compare import UNKNOWN, WITHIN
 from tracelane.core.tables.compare.diff import MetricChange, difference
@@ -236,6 +237,8 @@ def run_watch(
         metric_group_of(limit.metric)  # said before anything runs
     judge = Judge(options, limits, tuple(read_sides(against, options)))
     arrivals = Arrivals(folder)
+    if not (is_url(folder) or os.path.exists(folder)):  # a program may make it, and a name may be misspelt
+        print_text(f"tracelane: {safe(folder)} is not there yet", error=True)
     if not from_start:
         arrivals.skip_present()
     is_kept, said = True, 0
