@@ -140,11 +140,12 @@ def test_help_begins_with_the_keys_of_the_pane() -> None:
 
 
 def test_table_has_a_row_per_command() -> None:
-    """The Markdown table names every command and group, with four bars a line."""
+    """The Markdown table has every command, its name and group, with five bars a line."""
     table = commands_table()
-    for name in (*(group.task for group in GROUPS), *(entry.title for entry in COMMANDS)):
+    titles = (entry.title for entry in COMMANDS)
+    for name in (*(group.task for group in GROUPS), *titles, *(f"`{entry.id}`" for entry in COMMANDS)):
         assert name in table
-    assert all(line.count("|") == 4 for line in table.splitlines())
+    assert all(line.count("|") == 5 for line in table.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -847,17 +847,17 @@ def with_keys(text: str, remapped: Mapping[str, str]) -> str:
 
 def commands_table() -> str:
     """Return all commands as a Markdown table, for docs/keys.md."""
-    lines = ["| keys | command | what it does |", "|---|---|---|"]
+    lines = ["| keys | name | command | what it does |", "|---|---|---|---|"]
     for group in GROUPS:
-        lines.append(f"| | **{group.task}** | |")
+        lines.append(f"| | | **{group.task}** | |")
         for entry in group.commands:
             keys = " ".join(_code(key_text(key)) for key in entry.keys) or "palette"
-            lines.append(f"| {keys} | {entry.title} | {with_keys(entry.help, {})} |")
-    lines.append("| | **Mouse** | |")
-    lines.extend(f"| {name} | | {with_keys(text, {})} |" for name, text in MOUSE)
-    lines.append("| | **Command line** | |")
+            lines.append(f"| {keys} | {_code(entry.id)} | {entry.title} | {with_keys(entry.help, {})} |")
+    lines.append("| | | **Mouse** | |")
+    lines.extend(f"| {name} | | | {with_keys(text, {})} |" for name, text in MOUSE)
+    lines.append("| | | **Command line** | |")
     lines.extend(
-        f"| {_code(':' + name.replace('|', '/'))} | | {with_keys(text, {})} |" for name, text in LINES
+        f"| {_code(':' + name.replace('|', '/'))} | | | {with_keys(text, {})} |" for name, text in LINES
     )
     return "\n".join(lines) + "\n"
 
