@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..base.errors import UnreadableError
+from ..base.errors import UnreadableError, UsageError
 from ..base.threads import each_at_once
 from ..base.vendors import PART_OF_EXPORT, WHOLE_EXPORT
 from ..read.urls import WEB, is_url, scheme_of, shown_url, url_name
@@ -149,9 +149,14 @@ def _named_like_traces(entries: Iterable[RemoteStatus]) -> list[str]:
 
 
 def check_there(paths: Iterable[str | Path]) -> None:
-    """Raise UnreadableError, which names each, where there are paths that lead nowhere."""
+    """Raise UnreadableError, which names each, where there are paths that lead nowhere; UsageError where
+    standard input is given twice.
+    """
+    names = list(map(str, paths))
+    if names.count(STDIN) > 1:
+        raise UsageError("standard input can be read once: give - once")
     reasons: dict[str, list[str]] = {}
-    for path in dict.fromkeys(map(str, paths)):
+    for path in dict.fromkeys(names):
         if path != STDIN and not is_url(path) and (reason := _missing(path)):
             reasons.setdefault(reason, []).append(path)
     if reasons:

@@ -132,5 +132,5 @@ def matching_lanes(trace: Trace, pattern: str | None) -> list[int] | None:
     hits = expression.matches_in([f"{lane.process.title} {lane.title}" for lane in trace.lanes])
     lanes = [lane.index for lane, hit in zip(trace.lanes, hits) if hit or lane.source in ranks]
     if not lanes:
-        raise UsageError(f"no lane title matches {pattern!r} is found")
+        raise UsageError(f"no lane title matches {pattern!r}")
     return lanes

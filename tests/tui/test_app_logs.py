@@ -47,6 +47,34 @@ def overlay(folder: Path, trace: Trace) -> Overlay:
 
 
 @pytest.mark.slow
+async def test_logs_are_removed(trace: Trace, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`:smi none` takes a log's lanes away, with what was pinned, hidden or moved of them; the rest stays."""
+    monkeypatch.chdir(folder)
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
+        await type_command(pilot, "smi none")
+        assert "no log is shown with this trace" in message(app)
+        before = app.session
+        await type_command(pilot, "smi aiu-smi.log")
+        await wait_until_idle(app, pilot)
+        for key in ("p", ":"):
+            await press_keys(app, pilot, key)
+        await press_keys(app, pilot, *"log-later", "enter")
+        assert app.session.pinned and app.session.clocks != before.clocks
+        await type_command(pilot, "against")
+        assert ":smi none removes the log" in message(app)
+        await type_command(pilot, "smi none")
+        await wait_until_idle(app, pilot)
+        assert "without the lanes of aiu-smi.log" in message(app) and "pwr W" not in screen_text(app)
+        assert app.trace is trace
+        assert (app.session.pinned, app.session.clocks) == (before.pinned, before.clocks)
+        for key in ("a", "down", "up", "enter", "u", "u", "U"):
+            await press_keys(app, pilot, key)
+        await type_command(pilot, "smi aiu-smi.log")
+        await wait_until_idle(app, pilot)
+        assert "pwr W" in screen_text(app)
+
+
+@pytest.mark.slow
 async def test_a_log_opened_in_the_viewer(
     trace: Trace, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,30 @@ def test_usage_errors_exit_64(arguments: list[str], capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("kernels {trace} --lanes nosuch", "no lane title matches 'nosuch'"),
+        ("kernels {trace} --runs nosuch", "no device work here has a name that matches 'nosuch'"),
+        ("kernels - -", "standard input can be read once: give - once"),
+        ("critical-path {folder} --start-rank 5", "there is no rank 5, but ranks 0-1"),
+        ("critical-path {trace} --start-rank 5", "there is no rank 5, but rank 0"),
+        ("critical-path {small} --start-rank 5", "there is no rank 5: no file names its rank"),
+    ],
+)
+def test_what_is_not_there_is_said(
+    words: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name, a rank or an input that is not there: what was looked for, and what there is, in one line."""
+    write_demo(tmp_path / "demo")
+    small = small_file(tmp_path)
+    line = words.format(
+        trace=tmp_path / "demo" / "rank0.pt.trace.json", folder=tmp_path / "demo", small=small
+    )
+    assert main([*line.split(), f"--index-dir={tmp_path / 'index'}"]) == 64
+    assert capsys.readouterr().err == f"tracelane: {said}\n"
+
+
+@pytest.mark.parametrize(
     ("error", "code", "text"),
     [
         (UnreadableError("x.json is empty"), 2, "tracelane: x.json is empty\n"),

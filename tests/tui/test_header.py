@@ -254,6 +254,21 @@ def test_lines_have_their_width(width: int, depth: Depth) -> None:
         assert cell_len("".join(part.text for part in line)) == width
 
 
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [
+        (120, "Two runs: -118 µs in 3 steps; mm -50.8 ms a step"),
+        (36, "Two runs: -118 µs in 3 steps"),
+        (24, "-118 µs in 3 steps"),
+        (16, "Two runs"),
+    ],
+)
+def test_a_short_form_has_a_beginning(width: int, said: str) -> None:
+    """A sentence whose short form is too long, too, says the beginning of that before its title alone."""
+    leading = finding("Two runs", "x" * 200)._replace(short="-118 µs in 3 steps; mm -50.8 ms a step")
+    assert "".join(part.text for part in finding_line(leading, "", look(width))).strip() == said
+
+
 @pytest.mark.parametrize("percent", range(20, 101, 8))
 def test_a_part_of_the_bar_says_its_share(percent: int) -> None:
     """Beside its name stands how much of the time it is, in whole percent, and that it is an estimate."""

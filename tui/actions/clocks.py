@@ -5,6 +5,7 @@ reading of a log at the cursor.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.logs.overlay import Overlay, PlacedLog
@@ -23,7 +24,7 @@ from tracelane.core.trace.device_clocks import (
 from ..draw.layout import Layout
 from ..draw.line import lane_key
 from ..draw.things import Thing, nearest_thing, row_of
-from ..session import RowKey, Session
+from ..session import LaneKey, RowKey, Session
 from .scene import Refusal
 from .view import in_view, keep_cursor, limits, view_of
 
@@ -78,6 +79,27 @@ def focused_on(trace: Overlay, session: Session, source: int, height: int) -> Se
         return session
     session = session._replace(focus=RowKey(lane_key(trace.lanes[first]), 0), selection=None)
     return in_view(session, Layout(trace, session), height)
+
+
+def without_logs(trace: Overlay, session: Session) -> Session:
+    """Return the session without what it says of the lanes of logs, which are the last sources of a trace."""
+    first = trace.log_sources.start
+
+    def stays(key: LaneKey | tuple[int, str]) -> bool:
+        return (key.source if isinstance(key, LaneKey) else key[0]) < first
+
+    focus, selection = session.focus, session.selection
+    offsets = {key: ns for key, ns in session.clocks.offsets.items() if key[0] < first}
+    return session._replace(
+        focus=focus if focus is not None and stays(focus.lane) else None,
+        selection=None if focus is not None and not stays(focus.lane) else selection,
+        folded=frozenset(filter(stays, session.folded)),
+        unfolded=frozenset(filter(stays, session.unfolded)),
+        pinned=tuple(filter(stays, session.pinned)),
+        hidden_lanes=frozenset(filter(stays, session.hidden_lanes)),
+        hidden_processes=frozenset(filter(stays, session.hidden_processes)),
+        clocks=Clocks(MappingProxyType(offsets)),
+    )
 
 
 def on_log(trace: Trace, session: Session) -> bool:

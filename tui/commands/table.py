@@ -609,6 +609,7 @@ GROUPS: Final = (
                 forms=(
                     ("FILE", "Add the lanes of an aiu-smi log, or of another with a header and times"),
                     ("FILE SECONDS", "The same, with the log's clock ahead by this time"),
+                    ("none", "Remove the lanes of all logs"),
                 ),
                 words="telemetry power temperature utilisation csv",
             ),

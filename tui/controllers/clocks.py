@@ -6,12 +6,16 @@ from pathlib import Path
 
 from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.overlay import LogOptions, Overlay
+from tracelane.core.trace import Trace
 
 from ..actions import clocks
+from ..actions.scene import Refusal
 from ..actions.view import without_minor_lanes
 from ..session import Session
 from ..stage import Controller, does
 from ..widgets.prompt import Prompt
+
+NO_LOGS = "none"
 
 
 def _log_and_lag(text: str) -> tuple[Path, LogOptions]:
@@ -40,13 +44,24 @@ class ClockController(Controller):
 
     @does("smi", typed=True)
     def open_log(self, text: str) -> None:
-        """Read a log and lay it over the trace, away from the screen: FILE, or FILE SECONDS with its lag."""
+        """Read a log and lay it over the trace, away from the screen: FILE, or FILE SECONDS with its lag. Or
+        `none`: remove those that are there.
+        """
         from tracelane.core.logs.overlay import with_log
 
-        path, options = _log_and_lag(text)
         trace = self.store.trace
+        if text == NO_LOGS:
+            self._remove_logs(trace)
+            return
+        path, options = _log_and_lag(text)
         self.app.say(f"reading {path} …")
         self.app.jobs.ask("log", lambda _: with_log(trace, path, options), self._laid_over)
+
+    def _remove_logs(self, trace: Trace) -> None:
+        if not isinstance(trace, Overlay):
+            raise Refusal("no log is shown with this trace")
+        self.store.show_trace(trace.below_logs, clocks.without_logs(trace, self.store.session))
+        self.app.say(f"without the lanes of {', '.join(one.name for one in trace.placed)}")
 
     def _laid_over(self, overlay: Overlay) -> None:
         source = overlay.log_sources[-1]

@@ -192,7 +192,8 @@ class ReloadController(Controller):
         """Raise Refusal where nothing can be shown below: of a store, with a log, of standard input."""
         trace = self.store.trace
         if trace.opens or isinstance(trace, Overlay) or trace.files[0].path == STDIN:
-            raise Refusal("two runs are shown of traces in files, without logs")
+            log = ": :smi none removes the log" if isinstance(trace, Overlay) else ""
+            raise Refusal(f"two runs are shown of traces in files, without logs{log}")
 
     @does("captures")
     def do_captures(self) -> None:

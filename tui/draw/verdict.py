@@ -205,19 +205,26 @@ def finding_line(finding: Leading | None, offer: str, look: LineContext) -> list
     return [*(part for part in parts if part.text), Segment(" " * max(0, width - used), palette.blank)]
 
 
-def sentences(finding: Leading) -> list[str]:
-    """Return what is said of a finding, the most telling first: its title and its sentence, that alone, the
-    same in short; without a short form the beginning of the sentence, and what it costs; its title.
-    """
-    title, text = safe(finding.title), safe(finding.text)
-    beginnings = {text}
+def beginnings(text: str) -> list[str]:
+    """Return a text and what it may end at instead, the longest first."""
+    texts = {text}
     for end in ENDS:
         while end in text:
             text = text.rpartition(end)[0]
-            beginnings.add(text)
-    texts = sorted(beginnings, key=len, reverse=True)
-    if short := safe(finding.short):
-        return [f"{title}: {texts[0]}", texts[0], f"{title}: {short}", short, title]
+            texts.add(text)
+    return sorted(texts, key=len, reverse=True)
+
+
+def sentences(finding: Leading) -> list[str]:
+    """Return what is said of a finding, the most telling first: its title and its sentence, that alone, the
+    same in short and the beginning of that; without a short form the beginning of the sentence, and what it
+    costs; its title.
+    """
+    title, texts = safe(finding.title), beginnings(safe(finding.text))
+    if finding.short:
+        shorter = beginnings(safe(finding.short))
+        in_short = [words for short in shorter for words in (f"{title}: {short}", short)]
+        return [f"{title}: {texts[0]}", texts[0], *in_short, title]
     said = [*(f"{title}: {text}" for text in texts), *texts]
     if finding.claimed_ns and finding.kind != "note":
         cost = about_ns(finding.claimed_ns)

@@ -100,12 +100,14 @@ def instances(
 ) -> tuple[Table, Table]:
     """Return (the runs of the kernels whose name or short name matches, a histogram of their durations).
 
-    `name` is a regular expression; `arguments` are shown beside what is known of every launch. Times are cut
-    to the scope's range; a run's step is the one in which it starts. The histogram and the totals hold all
-    runs, whatever the limit.
+    `name` is a regular expression, UsageError where nothing matches; `arguments` are shown beside what is
+    known of every launch. Times are cut to the scope's range; a run's step is the one in which it starts. The
+    histogram and the totals hold all runs, whatever the limit.
     """
     work = work_of(scope)
     runs = work[work.named(Pattern(name, ignore_case=True), short_name)]
+    if len(work) and not len(runs):
+        raise UsageError(f"no device work here has a name that matches {name!r}")
     keys = (runs.start, -runs.dur) if order == "slowest" else (runs.start,)
     listed = runs[np.lexsort(keys)[:limit]]
     aggregates = dict(INSTANCES.aggregates)

@@ -116,7 +116,7 @@ class PairAnswers(JudgedAnswers):
         noise = f", {verdict}" if verdict != UNKNOWN else ""
         parts = [f"{b} takes {longer} {a} {count}{measured}{noise}"]
         more = f"{'+' if total > 0 else '-'}{about_ns(abs(total))}" if total else "no change"
-        short = f"{more} {'in all' if is_whole else count}"
+        short = f"{more} {'in all' if is_whole else count}{noise if total and verdict == WITHIN else ''}"
         if reasons := self.reasons:
             parts, total, short = [f"{b} {CANNOT} with {a}: {'; '.join(reasons)}"], 0, ""
         else:

@@ -20,7 +20,7 @@ from ...base.clock import Clocks
 from ...base.errors import Cancelled
 from ...base.kineto import DEVICE_ANNOTATION
 from ...base.progress import CancelledCallback, ProgressCallback, never, no_progress
-from ...base.units import format_ns, moment_digits
+from ...base.units import format_moment, moment_digits
 from ...index.format import LaneRole, RowKind
 from ...index.store import Index
 from ...query.cells import ragged
@@ -435,8 +435,7 @@ class Scope:
         low, high = (edge - self.origin for edge in self.range)
         # As many digits as tell a tenth of it: 5 ms after a quarter of an hour end at another time.
         digits = moment_digits(np.array([low, low + max(1, (high - low) // 10), high]))
-        low_text, high_text = (format_ns(edge, digits) for edge in (low, high))
-        words = f"{self.label or 'range'} +{low_text} .. +{high_text}"
+        words = f"{self.label or 'range'} {format_moment(low, digits)} .. {format_moment(high, digits)}"
         return words if self.work is None else f"{words} and the device work that it launched"
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from ...base.arrays import I64, U8, AnyArray, Bools, distinct
 from ...base.errors import UsageError
 from ...base.kineto import STEP
+from ...index.captures import ranks_text
 from ...query.cells import ragged
 from ...query.lookup import lanes_of, names_with_prefix
 from ..frame.frame_columns import NEVER
@@ -288,8 +289,11 @@ def _reach(thread: HostThread, until: int) -> tuple[int, tuple[bool, int]]:
 def _source_of(graph: PathGraph, rank: int) -> int:
     sources = {graph.scope.trace.rank(source): source for source in graph.scope.sources}
     if rank not in sources:
-        known = ", ".join(str(one) for one in sources if one is not None) or "none"
-        raise UsageError(f"there is no rank {rank}; there are {known}")
+        ranks = sorted(one for one in sources if one is not None)
+        known = (
+            f", but rank{'s' * (len(ranks) > 1)} {ranks_text(ranks)}" if ranks else ": no file names its rank"
+        )
+        raise UsageError(f"there is no rank {rank}{known}")
     return sources[rank]
 
 
