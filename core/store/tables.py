@@ -260,7 +260,7 @@ def _median_steps(store: CaptureStore, table: Table) -> Table:
     return Table.from_arrays(SCHEMAS["steps"], store.scope, data)
 
 
-IMBALANCE = "rank-imbalance"
+IMBALANCE, COMMUNICATION = "rank-imbalance", "communication"
 
 
 def findings_of_store(store: CaptureStore) -> Findings:
@@ -269,6 +269,7 @@ def findings_of_store(store: CaptureStore) -> Findings:
     """
     by_rule: dict[str, list[Finding]] = {}
     missing: dict[str, str] = {}
+    imbalance = _imbalance(store)
     for number, rank in enumerate(store.ranks):
         try:
             judged = findings_of(rank.findings, 0)
@@ -278,12 +279,12 @@ def findings_of_store(store: CaptureStore) -> Findings:
             if finding.rule != IMBALANCE:
                 moved = _moved_evidence(finding.evidence, number, int(store.offsets[number]))
                 own = replace(finding, sources=(number,), of_part=rank.title, evidence=moved)
+                own = own if imbalance is None else _without_waiting(store, number, own)
                 by_rule.setdefault(finding.rule, []).append(own)
         for rule, reason in judged.not_judged:
             missing.setdefault(rule, reason)
     merged = [together(alike) for alike in by_rule.values()]
-    if (awaited := _imbalance(store)) is not None:
-        merged.append(awaited)
+    merged += [] if imbalance is None else [imbalance]
     judged_rules = {finding.rule for finding in merged}
     left = tuple(
         (rule, why) for rule, why in missing.items() if rule not in judged_rules and rule != IMBALANCE
@@ -303,6 +304,21 @@ def _moved_evidence(evidence: Sequence[Evidence], number: int, offset: int) -> t
     )
 
 
+def _without_waiting(store: CaptureStore, number: int, finding: Finding) -> Finding:
+    """Return a finding of one rank without the time that is told as waiting for another: its summary knew of
+    no other rank, so that all of that was communication.
+    """
+    column = store.skew.columns.get(number)
+    if finding.rule != COMMUNICATION or column is None:
+        return finding
+    waited = min(finding.claimed_ns, store.skew.waiting(column).length)
+    if not waited:
+        return finding
+    left = finding.claimed_ns - waited
+    part = finding.share * share(left, finding.claimed_ns)
+    return replace(finding, claimed_ns=left, share=part, caused_by=IMBALANCE, caused_ns=waited)
+
+
 def _imbalance(store: CaptureStore) -> Finding | None:
     """Return the finding about the rank that the others wait for most, None where no rank waits."""
     skew, rule = store.skew, RULES[IMBALANCE]
@@ -316,13 +332,17 @@ def _imbalance(store: CaptureStore) -> Finding | None:
     if awaited is None:
         return None
     observation, _ = awaited
+    rank, steps = store.table("steps")
+    own = np.flatnonzero(rank == skew.sources[column])
+    begun, ended = (steps[key][own] + store.offsets[skew.sources[column]] for key in ("start", "end"))
+    covered = observation.claim.covered(begun, ended) > 0
     return rule.finding(
         observation.text,
         observation.evidence,
         claimed_ns=observation.claimed_ns,
         share=share(observation.claimed_ns, span),
-        in_steps=0,
-        of_steps=0,
+        in_steps=int(np.count_nonzero(covered)),
+        of_steps=len(own),
         sources=(skew.sources[column],),
         of_part=titles[column],
     )

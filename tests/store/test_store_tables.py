@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import CORPUS, for_files
-from tests.rank_files import rank_files
+from tests.rank_files import rank_files, straggler_files
 from tests.tui.cli_process import tracelane_here
 from tests.tui.test_every_command import SHORT_FORMS
 from tracelane.core.store.collect import collect, one_after_another, planned
 from tracelane.core.store.opened import open_store
-from tracelane.core.store.tables import STORE_TABLES, store_tables, summary_of_store
+from tracelane.core.store.tables import STORE_TABLES, findings_of_store, store_tables, summary_of_store
+from tracelane.core.tables.findings.forms import findings_of
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.ranks.rank_tables import analyse_ranks
 from tracelane.core.trace import open_trace
@@ -70,6 +71,21 @@ def test_tables_of_all_ranks(tmp_path: Path) -> None:
     done = tracelane_here("diff", str(tmp_path / "store"), str(tmp_path / "store"))
     assert done.returncode == 0 and "nothing changed" in done.stdout
     assert summary_of_store(store).metrics["step.count"].value == 60
+
+
+def test_waiting_is_told_once(tmp_path: Path) -> None:
+    """What a rank waits for another is no communication to make less of, though the summary of one rank does
+    not know of the other; and it is said in how many steps.
+    """
+    steps = 4
+    store = open_store(str(store_of(straggler_files(tmp_path / "traces", 4, 2, steps), tmp_path / "store")))
+    by_rule = {one.rule: one for one in findings_of_store(store).findings}
+    late, moved = by_rule["rank-imbalance"], by_rule["communication"]
+    assert late.sources == (2,) and (late.in_steps, late.of_steps) == (steps, steps)
+    assert moved.caused_by == "rank-imbalance" and moved.caused_ns > moved.claimed_ns
+    alone = [one for rank in store.ranks for one in findings_of(rank.findings, 0).findings]
+    claims = [one.claimed_ns for one in alone if one.rule == "communication"]
+    assert moved.claimed_ns + moved.caused_ns in claims
 
 
 @pytest.mark.slow

@@ -108,7 +108,9 @@ def claims_of(
             origins[rule.id] = cause
             ns = max(0, ns - caused_ns) if rule.id in SPREADING else ns
             if cause in claims and not len(claims[cause].observation.reach):
-                caused_ns = min(caused_ns, claims[cause].ns)  # others may have some of what the cause observed
+                caused_ns = min(
+                    caused_ns, claims[cause].ns
+                )  # others may have some of what the cause observed
             if cause != TAKEN_OUT or ns >= LEFT * whole or rule.id == REST:
                 claims[rule.id] = Claim(observation, ns, rest, cause, min(whole, caused_ns))
         else:
