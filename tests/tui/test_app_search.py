@@ -194,6 +194,25 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
         assert [name for name, _ in rows_listed(app)] == ["add1"] * 4
 
 
+async def test_the_list_is_empty_once_the_search_is_left(trace: Trace) -> None:
+    """Esc leaves the list, then the search: no rows stay below a line that says that there is none."""
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
+        for _ in range(2):
+            await typed(app, pilot, "slash", "mm")
+            await press_keys(app, pilot, "z")
+            await wait_until_idle(app, pilot)
+            assert "gemm2" in shown_rows(app)
+            await press_keys(app, pilot, "escape", "escape")
+            await wait_until_idle(app, pilot)
+            assert app.session.search == "" and "gemm2" not in shown_rows(app)
+
+
+def shown_rows(app: TracelaneApp) -> str:
+    """Return what is to be read in the rows of the list of hits."""
+    table = app.main.query_one("#hits", TablePane).table
+    return "\n".join(table.render_line(y).text for y in range(table.size.height))
+
+
 async def test_star_in_the_details_asks_which_value(trace: Trace) -> None:
     """With the arrows in the details, * lists name, category, lane and arguments, Enter searches for one."""
     async with open_viewer(trace, (120, 30)) as (app, pilot):

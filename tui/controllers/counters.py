@@ -170,7 +170,7 @@ class QueryController(Controller):
             else:
                 pane.tell()
         elif not self._texts[panel]:
-            pane.say(HOW)
+            pane.say_alone(HOW)
         elif self._running != panel:
             pane.say("querying… {close} stops it")
             self._running = panel
@@ -189,7 +189,7 @@ class QueryController(Controller):
 
     def _say(self, panel: str, text: str) -> None:
         for pane in self.app.main.query(f"#{panel}").results(TablePane):
-            pane.say(text)
+            pane.say_alone(text)
 
     def _failed(self, panel: str, error: Exception) -> None:
         self._running, text = "", " ".join(str(error).split())

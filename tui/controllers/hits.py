@@ -60,9 +60,10 @@ class HitsController(Controller):
             return
         listed = self._listed
         if hits is None:
-            waits = self.store.session.search or self.store.session.filter
-            pane.say("searching…" if waits else "no search yet: {search} starts one")
-            if not waits:
+            if self.store.session.search or self.store.session.filter:
+                pane.say("searching…")
+            else:
+                pane.say_alone("no search yet: {search} starts one")
                 self._listed = None
         elif state.looked_through is None or listed is None or listed.filter != hits.filter:
             # While it goes on the first hits stay listed: rows that change under the cursor help nobody.

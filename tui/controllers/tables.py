@@ -118,7 +118,7 @@ class TableController(Controller):
         if not isinstance(error, UsageError):
             self.app.report_error(error)
         elif self.panels.shows_panel and key == self._key():
-            self.app.main.query_one(f"#{self.store.session.panel}", TablePane).say(safe(str(error)))
+            self.app.main.query_one(f"#{self.store.session.panel}", TablePane).say_alone(safe(str(error)))
 
     @hears(VirtualTable.RowChosen)
     def row_chosen(self, message: VirtualTable.RowChosen) -> None:

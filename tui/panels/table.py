@@ -90,6 +90,14 @@ class TablePane(Vertical):
         self.table.refresh()
         self._put(*texts)
 
+    def say_alone(self, text: str) -> None:
+        """Show a line and no rows: none are to come."""
+        if self.shown_table is not None:
+            self.shown_table = None
+            self.table.show((), 0)
+            self.post_message(self.RowsChanged())
+        self.say(text)
+
     def _put(self, *texts: str) -> None:
         self.query_one(Bar).pieces = tuple(Text(said(self, text)) for text in texts if text)
 
