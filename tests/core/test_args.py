@@ -442,8 +442,8 @@ def test_groups(trace_kernels: Trace) -> None:
             expected[str(event["args"].get("warps per SM", "(none)"))] += 1
     table = kernels(Scope(trace_kernels), "arg:warps per SM")
     assert {row["name"]: row["count"] for row in table.rows()} == expected
-    runs, _ = instances(Scope(trace_kernels), "Memcpy", "time", 5, ["bytes"])
-    assert all(str(text).isdigit() for text in runs.data["arg:bytes"])
+    runs, _ = instances(Scope(trace_kernels), "Memset", "time", 5, ["bytes"])
+    assert len(runs) == 5 and all(str(text).isdigit() for text in runs.data["arg:bytes"])
 
 
 def test_what_is_no_argument(trace_kernels: Trace) -> None:

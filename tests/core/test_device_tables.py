@@ -18,6 +18,7 @@ from tests.core.hta import EXACT, HEAD, RANKS, golden, opened, rule_050
 from tests.corpus import CASES, CORPUS, GOLDENS, file, for_files, needs
 from tests.events import complete, index_of
 from tracelane.core.base.arrays import merge
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.short_names import short_names
 from tracelane.core.tables.device.breakdown import (
     STREAMS,
@@ -266,8 +267,12 @@ def test_runs_of_one_kernel(order: str, corpus_cache: Path) -> None:
 @pytest.mark.parametrize("name", ["", "AllReduce", "Memset", "no such kernel"])
 @for_files("path", [A100, *SAMPLED])
 def test_histogram_counts_each_run_once(name: str, path: str, corpus_cache: Path) -> None:
-    """The classes touch, cover all durations, and hold every run and all of the time."""
+    """Classes touch, cover all durations, hold every run and all of the time; a name of none is an error."""
     scope = Scope(open_trace(file(path), index_dir=corpus_cache))
+    if not any(name.lower() in row["name"].lower() for row in kernels(scope).rows()):
+        with pytest.raises(UsageError, match=f"no device work here has a name that matches '{name}'"):
+            instances(scope, name, limit=5)
+        return
     table, histogram = instances(scope, name, limit=5)
     rows = list(histogram.rows())
     assert len(table) == min(5, int(table.totals["count"] or 0))
