@@ -42,7 +42,7 @@ from ..tables.frame.scope import Scope
 from ..tables.peers.messages import messages_of
 from ..tables.ranks.rank_groups import host_of_source, process_groups
 from ..tables.ranks.ranks import RankDevices
-from ..tables.steps.steps import idle_of, steps
+from ..tables.steps.steps import known_numbers, steps
 from ..trace import Trace, trace_of
 from ..trace.alignment import wall_base
 from ..trace.collectives import Collectives, collectives_of
@@ -143,7 +143,7 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
     if known is not None:
         table = steps(scope)
         times = {"position": known.positions, "start": known.starts, "end": known.ends}
-        numbers = {key: idle_of(table) if key == "idle_ns" else table.numbers(key) for key in STEP_NUMBERS}
+        numbers = {key: known_numbers(table, key) for key in STEP_NUMBERS}
         tables["steps"] = {"label": list(known.labels), "group": list(known.groups), **times, **numbers}
     judged = findings(scope)
     few = tuple(replace(finding, evidence=finding.evidence[:EVIDENCE]) for finding in judged.findings)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, GOLDENS, file, needs
-from tests.events import Event, complete, counter, index_of, metadata
+from tests.events import Event, complete, counter, index_of, metadata, open_events
 from tracelane.core.base.arrays import I64, Intervals, merge
 from tracelane.core.base.errors import UsageError
 from tracelane.core.index.store import Index
@@ -729,3 +729,28 @@ def test_idle_time_of_no_device_is_not_known(has_device: bool, tmp_path: Path) -
     else:
         assert idle == [None] * 3 and values["step.idle.total"] is values["step.idle.mean"] is None
     assert values["step.wall.total"] == 3_000_000
+
+
+@pytest.mark.parametrize(("lost", "busy"), [(range(6), None), (range(0, 6, 2), 300_000)])
+def test_times_that_are_lost_tell_no_busy_time(lost: Sequence[int], busy: int | None, tmp_path: Path) -> None:
+    """Of a step all of whose work stands at 0 only what it takes, added up, is known, not when it ran; where
+    some of it has times, what these say.
+    """
+    events: list[Event] = []
+    for number in range(3):
+        at = 1_000_000.0 + 1000 * number
+        events.append(complete(at, 900, f"ProfilerStep#{number}", "user_annotation"))
+        for nth, us in enumerate((200, 300)):
+            key = 2 * number + nth
+            args = {"correlation": key + 1, "stream": 7, "device": 0}
+            begun = 0 if key in lost else at + 100
+            events += [
+                complete(at + 10 + nth, 5, "cudaLaunchKernel", "cuda_runtime", args=args),
+                complete(begun, us, f"k{nth}", "kernel", pid=0, tid=7, args=args),
+            ]
+    table = steps(Scope(open_events(tmp_path, events)))
+    assert table.numbers("device_ns").tolist() == [500_000] * 3
+    for key in ("device_busy_ns", "device_span_ns"):
+        assert [row[key] for row in table.rows()] == [busy] * 3
+    known = {metric.name: metric.value for metric in step_metrics(Scope(open_events(tmp_path, events)))}
+    assert known["step.device_busy.median"] == busy

@@ -479,12 +479,12 @@ def _categories(scope: Scope) -> Table:
 
 def _steps(scope: Scope) -> Table:
     """Return the steps by their place: numbers and names differ from run to run."""
-    from ..steps.steps import idle_of, steps
+    from ..steps.steps import UNKNOWN, known_numbers, steps
 
     table = steps(scope)
     cadence = np.nan_to_num(np.asarray(table.data[CADENCE.key], np.float64)).astype(np.int64)
     data: dict[str, Values] = {**table.data, "place": numbered(len(table)), CADENCE.key: cadence}
-    data["idle_ns"] = idle_of(table)
+    data |= {key: known_numbers(table, key) for key in UNKNOWN if key in data}
     return Table.from_arrays(SCHEMAS["steps"], scope.text, data)
 
 

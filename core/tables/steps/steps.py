@@ -8,7 +8,7 @@ wall time. With `scope.attribute` "window" all columns are of the window, as in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -80,7 +80,7 @@ def step_metrics(scope: Scope) -> list[Metric]:
     table = steps(scope)
     metrics = [Metric("step.count", "count", _most_of_a_process(table, np.ones(len(table), np.int64)))]
     for key in ("length", "wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
-        values = table.numbers(f"{key}_ns") if key != "idle" or is_idle_known(table) else NOTHING
+        values = table.numbers(f"{key}_ns") if is_known(table, f"{key}_ns") else NOTHING
         _, total, *others = spread_metrics(f"step.{key}", values)
         metrics += [total._replace(value=_most_of_a_process(table, values) if len(values) else None), *others]
     cadence = np.asarray(table.data["cadence_ns"], np.float64)
@@ -89,14 +89,18 @@ def step_metrics(scope: Scope) -> list[Metric]:
     return [*metrics, Metric("step.ahead", "number", table.totals.get("ahead", 0.0))]
 
 
-def is_idle_known(table: Table) -> bool:
-    """Tell whether it is known of all steps how long the device did nothing: there is one, on their clock."""
-    return not np.isnan(np.asarray(table.data["idle_ns"], np.float64)).any()
+UNKNOWN = ("idle_ns", "device_busy_ns", "device_span_ns")
+"""What may not be known of a step: there is no device, or its times are lost or on another clock."""
 
 
-def idle_of(table: Table) -> I64:
-    """Return how long the device did nothing in each step, ns; 0 where that is not known."""
-    return table.numbers("idle_ns") if is_idle_known(table) else np.zeros(len(table), np.int64)
+def is_known(table: Table, key: str) -> bool:
+    """Tell whether a column is known of all steps."""
+    return not np.isnan(np.asarray(table.data[key], np.float64)).any()
+
+
+def known_numbers(table: Table, key: str) -> I64:
+    """Return the numbers of a column, 0 where it is not known of all steps."""
+    return table.numbers(key) if is_known(table, key) else np.zeros(len(table), np.int64)
 
 
 def _most_of_a_process(table: Table, values: I64) -> int:
@@ -140,8 +144,8 @@ def _table(scope: Scope) -> Table:
     own_length = any(
         (part.columns["length_ns"] != part.columns["wall_ns"])[part.rows].any() for part in parts
     )
-    is_idle_known = not any(np.isnan(part.columns["idle_ns"]).any() for part in parts)
-    columns = _titles(scope, word, several, processes, own_length, ahead > 0, is_idle_known)
+    unknown = {key for key in UNKNOWN if any(np.isnan(part.columns[key]).any() for part in parts)}
+    columns = _titles(scope, word, several, processes, own_length, ahead > 0, unknown)
     data = _values(scope, parts, columns, processes)
     chosen = [part.steps for part in parts]
     totals: dict[str, Value] = {
@@ -188,10 +192,11 @@ def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
     starts, ends = sets.work.start, sets.work.end
     if scope.attribute == "launch":
         outside = sets.steps_of_work.steps < 0
+        inside = ~outside & sets.work.is_timed
         owners, of = np.unique(sets.chosen.processes, return_inverse=True)
-        groups = Groups(of[sets.steps_of_work.steps[~outside]].astype(np.int64), len(owners))
-        busy = sum_of(groups.covered(starts[~outside], ends[~outside]))
-        shared_ns = sum_of(columns["device_busy_ns"]) - busy
+        groups = Groups(of[sets.steps_of_work.steps[inside]].astype(np.int64), len(owners))
+        busy = sum_of(groups.covered(starts[inside], ends[inside]))
+        shared_ns = sum_of(np.nan_to_num(columns["device_busy_ns"]).astype(np.int64)) - busy
         return _Rest(sum_of((ends - starts)[outside]), int(np.count_nonzero(outside)), shared_ns)
     outside_ns = outside_slices = 0
     for part, mask in sets.owned:
@@ -256,7 +261,7 @@ def _titles(
     processes: bool,
     own_length: bool,
     is_ahead: bool,
-    is_idle_known: bool,
+    unknown: Container[str],
 ) -> tuple[Column, ...]:
     rules = RULES if scope.attribute == "launch" else ()
     return (
@@ -270,9 +275,9 @@ def _titles(
         Column("wall_ns", "Enqueued in" if is_ahead else "Wall", "ns"),
         Column("cpu_busy_ns", "CPU busy", "ns"),
         Column("device_ns", f"{word} time", "ns"),
-        Column("device_busy_ns", f"{word} busy", "ns"),
-        Column("device_span_ns", f"{word} span", "ns"),
-        Column("idle_ns", f"{word} idle", "ns", statistic=not is_idle_known),
+        Column("device_busy_ns", f"{word} busy", "ns", statistic="device_busy_ns" in unknown),
+        Column("device_span_ns", f"{word} span", "ns", statistic="device_span_ns" in unknown),
+        Column("idle_ns", f"{word} idle", "ns", statistic="idle_ns" in unknown),
         Column("kernel_ns", f"{word} kernels", "ns"),
         Column("comm_ns", f"{word} comm", "ns"),
         Column("copy_ns", f"{word} copies", "ns"),
@@ -331,18 +336,25 @@ def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
 
 
 def _device_columns(work: Frame, count: int) -> dict[str, I64]:
-    """Return what the device did for each of so many steps, of which the work tells its own."""
+    """Return what the device did for each of so many steps, of which the work tells its own; when it did, as
+    far as times are not lost, NaN where all of a step's are.
+    """
     work = work[np.flatnonzero(work.step >= 0)]
     groups = Groups(work.step, count)
     columns = {
         "device_ns": groups.sums(work.dur),
         "kernel_ns": groups.sums(np.where(work.is_type("compute", "communication"), work.dur, 0)),
-        "device_busy_ns": groups.covered(work.start, work.end),
-        "device_span_ns": np.where(
-            groups.counts > 0, groups.most(work.end, np.iinfo(np.int64).min) - groups.least(work.start), 0
-        ),
         "device_slices": groups.counts,
     }
+    slices = groups.counts
+    if not work.is_timed.all():
+        work = work[np.flatnonzero(work.is_timed)]
+        groups = Groups(work.step, count)
+    last = groups.most(work.end, np.iinfo(np.int64).min)
+    span = np.where(groups.counts > 0, last - groups.least(work.start), 0)
+    is_lost = (slices > 0) & (groups.counts == 0)
+    for key, values in (("busy", groups.covered(work.start, work.end)), ("span", span)):
+        columns[f"device_{key}_ns"] = np.where(is_lost, np.nan, values) if is_lost.any() else values
     for key, kind in (("comm_ns", "communication"), ("copy_ns", "memory")):
         of_kind = np.flatnonzero(work.is_type(kind))
         columns[key] = Groups(groups.codes[of_kind], count).covered(work.start[of_kind], work.end[of_kind])
