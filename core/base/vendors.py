@@ -85,7 +85,7 @@ VENDORS = (
         copying=r"\bdma[io]\b|^memory \(",
         waits=r"^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|\bScheduleWait\b"
         r"|\bWaitForCompletionAndReturnStatus\b",
-        moves=r"^aiuLaunchDM[IO]ControlBlocks$|^aiuDataConvert$|^aiu\w*(Send|Recv)Data$",
+        moves=r"^aiuLaunchDM[IO]ControlBlocks$|^aiu\w*(Send|Recv)Data$",
         enqueues=r"^aiuCommsWorkSchedStart\d*$|\bWorkSchedule::start\b",
         awaits=r"^aiuCommsWorkSchedWait\d*$|\bWorkSchedule::wait\b",
         profiler="aiuClockCalibration",

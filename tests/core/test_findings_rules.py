@@ -149,6 +149,37 @@ def _slowed(us: float) -> list[Event]:
     return [kernel(150 * n, 100 if n < 10 else us, "gemm", grid=[1, 1, 1]) for n in range(20)]
 
 
+def _alternating(us: float) -> list[Event]:
+    """Kernels that take longer in each second step, and at the end in two steps one after the other."""
+    slow = [n % 2 == 1 or n >= 18 for n in range(20)]
+    return [kernel(150 * n, us if slow[n] else 100, "gemm", grid=[1, 1, 1]) for n in range(20)]
+
+
+def _resized(size: int) -> list[Event]:
+    """Ten small kernels of one shape, then ten of another."""
+    return [kernel(150 * n + 140, 1, "norm", grid=[1 if n < 10 else size, 1, 1]) for n in range(20)]
+
+
+def _waited_in_a_copy() -> list[Event]:
+    """A copy back, in which the host waits for kernels with gaps between them before it is made."""
+    return [
+        *(op(0, 1000, name) for name in ("aten::to", "aten::copy_")),
+        call(5, 980, "aiuScheduleWait", "privateuse1_runtime"),
+        *(kernel(200 * n + 10, 50) for n in range(5)),
+        call(986, 5, "aiuLaunchDMOControlBlocks", "privateuse1_runtime"),
+        kernel(988, 5, "Memcpy DtoH", "gpu_memcpy"),
+    ]
+
+
+def _converted() -> list[Event]:
+    """A copy to the device within an operator, which takes 5 of its 1,000 µs."""
+    return [
+        op(0, 1000, "aten::_copy_from"),
+        call(950, 5, "aiuLaunchDMIControlBlocks", "privateuse1_runtime"),
+        kernel(951, 5, "Memcpy HtoD", "gpu_memcpy"),
+    ]
+
+
 def _allocating(malloc: float) -> list[Event]:
     """Work of 80 µs each 100 µs, launched in time but where memory is taken from the driver before."""
     events = []
@@ -656,6 +687,10 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
         ("step-gap", _gaps_in(1800, 250, 250, *[10] * 6)),  # in three steps of nine: not for its step alone
         ("step-gap", _pauses(500, *[10] * 6)),  # too few gaps to tell which is usual
         ("clock-drop", [kernel(150 * n, 100 if n < 10 else 130, "Conv2D") for n in range(20)]),  # of any size
+        ("clock-drop", _alternating(130)),  # as slow before
+        ("clock-drop", [*_slowed(130), *_resized(2)]),  # other shapes in the same time
+        ("transfer-bound", _waited_in_a_copy()),  # for kernels, not for the copy
+        ("transfer-bound", [*_converted(), call(10, 900, "aiuDataConvert", "privateuse1_runtime")]),
         ("launch-gaps", _gap(100, 400)),  # launched in time: the device's own gap
         ("uneven-kernel", _runs(21, 2)),  # too few runs to tell
         ("uneven-kernel", [kernel(50 * n, 10 + 11 * (n == 0), "ncclDevKernel_x") for n in range(8)]),
@@ -1111,3 +1146,54 @@ def test_launch_calls_that_wait(returns: bool, said: str, tmp_path: Path) -> Non
         if one.rule == "short-kernels"
     ]
     assert len(texts) == 1 and said in texts[0]
+
+
+def test_steps_that_have_next_to_nothing_do_not_count(tmp_path: Path) -> None:
+    """Of twelve steps three wait for input for long, the others for a moment: it is a matter of three."""
+    events = []
+    for n in range(12):
+        at, wait = 1000 * n, 600 if n % 4 == 3 else 4
+        events += [
+            step(n, at, 999),
+            op(at, wait, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"),
+        ]
+        events += [op(at + wait, 100), *launched(at + wait + 5, 5, at + wait + 12, 990 - wait - 12)]
+    (finding,) = [
+        one for one in findings(Scope(trace_of(events, tmp_path))).losses if one.rule == "dataloader"
+    ]
+    assert (finding.in_steps, finding.of_steps) == (3, 12)
+
+
+@pytest.mark.parametrize(("more", "claimed"), [(0, 0), (3, 3000)])
+def test_a_cold_start_may_be_work_of_the_device(more: int, claimed: int, tmp_path: Path) -> None:
+    """Algorithms that are tried in the first step are device work that later steps do not have; a host that
+    runs ahead in the first step loses nothing.
+    """
+    events = []
+    at = 0
+    for n in range(6):
+        tried = more if n == 0 else 0
+        events += [step(n, at, 1000 + 1000 * tried)]
+        for nth in range(1 + tried):
+            begun = at + 1000 * nth
+            events += [
+                op(begun, 990),
+                *launched(begun + 5, 5, begun + 12, 980, "try" if nth < tried else "k"),
+            ]
+        at += 1000 + 1000 * tried
+    losses = [one for one in findings(Scope(trace_of(events, tmp_path))).losses if one.rule == "cold-start"]
+    assert len(losses) == (claimed > 0)
+    assert not losses or claimed * 600 <= losses[0].claimed_ns <= claimed * 1000  # less what others explain
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "us"), [("aiuDataConvert", "aiu-convert", 900), ("aiuScheduleWait", "aiu-waits", 750)]
+)
+def test_what_an_aiu_does_within_a_copy(name: str, rule: str, us: int, tmp_path: Path) -> None:
+    """Conversion and waits for the scheduler within an operator that copies are what is told, whole."""
+    if rule == "aiu-convert":
+        events = [*_converted(), call(10, 900, name, "privateuse1_runtime")]
+    else:
+        events = _waited_in_a_copy()
+    first = findings(Scope(trace_of(events, tmp_path))).losses[0]
+    assert first.rule == rule and first.claimed_ns == pytest.approx(us * 1000, rel=0.1)

@@ -15,6 +15,8 @@ from ..rule_threshold import OWN, Limits
 from .rule import AIUPTI, FIRST, KINETO, PYTORCH, Diagnosis, DoctorRule, Exhibit, Recording
 
 OVERHEAD = "overhead"
+ROUNDED_NS = 1000
+"""Times that are written in whole µs may end so much after the next begins."""
 FLUSHES = ("Buffer Flush", "Activity Buffer Request")
 
 
@@ -34,7 +36,7 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
         own = np.flatnonzero(steps.processes == process)
         own = own[np.argsort(steps.starts[own], kind="stable")]
         reach = np.maximum.accumulate(steps.ends[own])
-        later += own[1:][steps.starts[own[1:]] < reach[:-1]].tolist()
+        later += own[1:][steps.starts[own[1:]] + ROUNDED_NS < reach[:-1]].tolist()
     begin = "begins" if len(later) == 1 else "begin"
     of_steps = count_of(len(steps), "step")
     text = f"{format_count(len(later))} of {of_steps} {begin} before the previous one ends"

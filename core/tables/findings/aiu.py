@@ -34,7 +34,7 @@ def _family(
 ) -> Rule:
     """Make the rule that a family of calls takes much of the time; `what` names them in the finding.
 
-    With `spare_busy` only the time counts in which no device works.
+    Time counts in which devices wait for the host; with `spare_busy` all in which none works.
     """
 
     def examine(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -46,7 +46,7 @@ def _family(
         if spare_busy and not facts.has_devices:
             return facts.no_device
         if facts.has_devices:
-            claim = claim.intersection(facts.held_up)
+            claim = claim.intersection(facts.idle if spare_busy else facts.held_up)
         part = share(claim.length, facts.span_ns)
         if part < limits["share"]:
             return None
@@ -59,9 +59,10 @@ def _family(
 
     test, origin = f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}"
     explains = effects_of(id) if id in STALLS else ()
-    return Rule(id, title, test, origin, {"share": 0.05}, helps=helps, explains=explains, held_up=True)(
-        examine
+    rule = Rule(
+        id, title, test, origin, {"share": 0.05}, helps=helps, explains=explains, held_up=not spare_busy
     )
+    return rule(examine)
 
 
 CONVERSION = _family(

@@ -256,7 +256,7 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"kernel runs, most of it in {host.label(most)}"
     )
     short = f"The host waits {about_ns(claim.length)} for copies in {brief(host.label(most))}"
-    return Observation(text, (facts.longest_on_host("the longest", facts.transfers),), claim, short=short)
+    return Observation(text, (facts.most_of("the longest", facts.transfers, claim),), claim, short=short)
 
 
 @Rule(

@@ -258,20 +258,23 @@ class SourceFacts:
     @cached_property
     def transferring(self) -> Intervals:
         """The time in which the host waits for copies while no kernel runs; calls within an operator that do
-        something else (set up the device, allocate) aside, and copies that wait for earlier work.
+        something else (set up the device, allocate) aside, and copies that wait for earlier work; of calls
+        that wait, where copies are recorded, the time in which one runs.
         """
         host = self.host
         copies = self.transfers | self.waits | host.matching(ANY_COPY, RUNTIME)
         within = host.inside((host.kinds == RUNTIME) & ~copies, self.transfers)
         kernels = self.types["compute"].union(self.types["communication"])
         readers = host.matching(READ_OPS, OP)
-        copied = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
+        memory = self.work[self.work.is_type("memory")]
+        copied = memory[memory.launch >= 0]
         inside = nearest_around(self.index, copied.launch, host.positions[readers]) >= 0
         reading = host.union(readers).without(copied.union(inside))  # a wait, not a copy
         until = np.clip(copied.reach, copied.call_start, copied.call_end)
         queued = merge(copied.call_start, until).without(copied.union())
+        others = host.union(self.waits & ~host.matching(BLOCKING_COPIES, RUNTIME)).without(memory.union())
         rest = host.union(self.transfers).without(host.union(within)).without(kernels)
-        return rest.without(reading).without(queued)
+        return rest.without(reading).without(queued).without(others if len(memory) else EMPTY)
 
     @cached_property
     def active(self) -> Bools:
@@ -690,6 +693,13 @@ class SourceFacts:
         host = self.host
         longest = host.longest(mask)
         return self.on_host(f"{label}: {host.label(int(host.name[longest]))}", longest)
+
+    def most_of(self, label: str, mask: Bools, claim: Intervals) -> Evidence:
+        """Return that of these slices of the host which holds most of a claim, of equals the shortest."""
+        host, rows = self.host, np.flatnonzero(mask)
+        starts, ends = host.starts[rows], host.ends[rows]
+        most = int(rows[np.lexsort((ends - starts, -claim.covered(starts, ends)))[0]])
+        return self.on_host(f"{label}: {host.label(int(host.name[most]))}", most)
 
     def on_device(self, label: str, work: Frame) -> Evidence:
         """Return the first piece of some device work as evidence."""

@@ -108,11 +108,10 @@ def claims_of(
             origins[rule.id] = cause
             ns = max(0, ns - caused_ns) if rule.id in SPREADING else ns
             if cause in claims and not len(claims[cause].observation.reach):
-                caused_ns = min(
-                    caused_ns, claims[cause].ns
-                )  # others may have some of what the cause observed
+                # Others may have some of what the cause observed.
+                caused_ns = min(caused_ns, claims[cause].ns)
             if cause != TAKEN_OUT or ns >= LEFT * whole or rule.id == REST:
-                claims[rule.id] = Claim(observation, ns, rest, cause, min(whole, caused_ns))
+                claims[rule.id] = Claim(observation, ns, rest, cause, min(max(0, whole - ns), caused_ns))
         else:
             claims[rule.id] = Claim(observation, ns, rest)
         of_others = elsewhere.get(rule.id, EMPTY)
@@ -212,6 +211,8 @@ TRUST_SHARE: Final = 0.05
 """What the trace lacks is read first where it is so much of the time, or of the calls that start work."""
 LEADING_SHARE: Final = 0.05
 """What says how the devices were used as a whole is read before losses that all cost a smaller share."""
+FEW_OF_MOST: Final = 0.05
+"""A step has so much of what the one with most of it has, or it does not count."""
 FLOOR_SHARE: Final = 0.01
 """A loss that claims a smaller share of the time that was looked at is left out."""
 
@@ -364,18 +365,21 @@ def _part_title(facts: SourceFacts) -> str:
 
 
 def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]:
-    """Return the number of steps in which the observation occurs, and the number of all steps."""
+    """Return the number of steps in which the observation occurs, and the number of all steps; of time that
+    is claimed, those that have as much as a twentieth of the step with most of it.
+    """
     steps = facts.steps
     if steps is None:
         return 0, 0
     if observation.work is not None and facts.scope.attribute == "launch":
         at = facts.steps_of(observation.work)
         return len(distinct(at[at >= 0])), len(steps)
-    claim = observation.claim
-    times = np.sort(claim.starts if observation.times is None else observation.times)
-    begun = np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)
-    covered = claim.covered(steps.starts, steps.ends) > 0
-    return int(np.count_nonzero(begun | covered)), len(steps)
+    covered = observation.claim.covered(steps.starts, steps.ends)
+    held = (covered > 0) & (covered >= FEW_OF_MOST * covered.max(initial=0))
+    if observation.times is not None or not held.any():
+        times = np.sort(observation.claim.starts if observation.times is None else observation.times)
+        held |= np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)
+    return int(np.count_nonzero(held)), len(steps)
 
 
 def rules_table() -> str:

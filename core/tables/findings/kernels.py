@@ -29,6 +29,10 @@ TRITON = re.compile(r"^triton_")
 SORT_JUMP, SORT_WIDTH, SORT_RUNS, SORT_SHARE = 1.15, 1.25, 3, 0.15
 """Runs are of another sort from a step up by such a factor on; those of one differ by less than the second,
 and are at least so many and such a share of all."""
+SLOW_BEFORE = 0.15
+"""Where kernels took as long before for so much of their time, none became slower."""
+OTHER_WORK = 0.02
+"""Where so many of the kernels have shapes that these names never had before, the work is another."""
 SLOWER_RUNS = 4
 """A kernel with fewer runs does not tell whether it became slower."""
 BLOCKING_SHARE, ABOUT_SHARE = 0.9, 0.1
@@ -253,7 +257,7 @@ def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
     """Return from which moment on the runs of one device take how many times as long as before for the same
     work; None where they do not.
     """
-    whole_ns = sum_of(work.dur)
+    whole_ns, all_work = sum_of(work.dur), work
     work = work[np.argsort(work.start, kind="stable")]
     many = work.group("same")
     work = work[(many.counts[many.codes] >= SLOWER_RUNS) & (work.dur > 0)]
@@ -285,7 +289,20 @@ def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
     agree_ns = sum_of(weight[np.abs(np.log(times / typical)) <= 0.3 * np.log(max(typical, 1.0001))])
     if typical < limits["times"] or agree_ns < limits["agree_share"] * compared_ns:
         return None
-    return int(work.start[at]), typical
+    moment = int(work.start[at])
+    is_slow = compared.dur >= (1 + typical) / 2 * np.maximum(early, 1)[groups.codes]
+    if sum_of(compared.dur[is_slow & ~late]) > SLOW_BEFORE * sum_of(compared.dur[~late]):
+        return None  # some steps were as slow before: the work differs
+    return None if _is_other_work(all_work, moment) else (moment, typical)
+
+
+def _is_other_work(work: Frame, moment: int) -> bool:
+    """Tell whether many kernels of one device after a moment are of names that it ran before, but of other
+    shapes: then the work of the others may be another, too, though nothing tells.
+    """
+    early, late = work[work.start < moment], work[work.start >= moment]
+    is_known = np.isin(late.name_number, early.name_number) & ~np.isin(late.same, early.same)
+    return int(np.count_nonzero(is_known)) > OTHER_WORK * len(late)
 
 
 @Rule(
