@@ -17,7 +17,7 @@ from .held import held_by_name
 from .late_pattern import late_pattern
 from .vendors import any_of
 
-Group: TypeAlias = Literal["op", "python", "runtime", "device", "memory", "other"]
+Group: TypeAlias = Literal["op", "python", "runtime", "device", "memory"]
 """Categories that mean the same in all dialects."""
 # fmt: off
 GROUPS: dict[Group, frozenset[str]] = {
@@ -33,10 +33,9 @@ GROUPS: dict[Group, frozenset[str]] = {
         "gpu_kernel",
     }),
     "memory": frozenset({"cpu_instant_event"}),
-    "other": frozenset(),  # every category not named above, and none at all
 }
 # fmt: on
-"""Category -> which arguments are promoted to columns; a category in no group belongs to "other"."""
+_NAMED = frozenset[str]().union(*GROUPS.values())
 
 MEMORY_RECORD = "[memory]"
 """The name of an instant that an allocator recorded."""
@@ -44,12 +43,6 @@ BEFORE_RECORD, SEGMENT_RECORD, BLOCK_RECORD = "[before]", "[segment]", "[block]"
 """The names of instants that stand for what a snapshot of PyTorch's memory has besides its history: memory in
 use that was allocated before it; segments, followed by their kind; their blocks, followed by their state.
 """
-
-_GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
-
-
-def group_of(category: object) -> Group:
-    return _GROUP_OF.get(category, "other") if type(category) is str else "other"
 
 
 @dataclass(frozen=True)
@@ -67,7 +60,7 @@ class Categories:
             return category in self.names
         if self.prefixes and category.lower().startswith(self.prefixes):
             return True
-        return self.vendors and category not in _GROUP_OF and vendor_of(category) != ""
+        return self.vendors and category not in _NAMED and vendor_of(category) != ""
 
     def __or__(self, others: frozenset[str] | Categories) -> Categories:
         if not isinstance(others, Categories):

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* To be raised with every change of a function's arguments or of a structure, here and in structs.py. */
-#define TL_VERSION 7
+#define TL_VERSION 8
 
 #define TL_API __attribute__((visibility("default")))
 
@@ -148,9 +148,7 @@ struct tl_scan {
     const int32_t *key_offset; /* keys + 1 */
     const uint8_t *key_owner;  /* slot -> column */
     const uint8_t *kinds;      /* column -> 'i', 'f' or 't' */
-    const uint32_t *groups;    /* column -> mask of groups of categories */
-    const uint8_t *group_of;   /* string number below group_count -> group; all others are of group 0 */
-    int32_t keys, group_count;
+    int32_t keys;
     int32_t cname_column; /* the event's own cname; -1: none */
     int32_t promoted_columns;
     uint32_t **promoted_ordinals;

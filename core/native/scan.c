@@ -949,11 +949,10 @@ static int digits_of(const struct value *value, i64 *number)
 }
 
 /* Write the promoted arguments of an event with a time; 0 where Python is to do it. */
-static int write_promoted(struct reader *reader, i64 category)
+static int write_promoted(struct reader *reader)
 {
     struct tl_scan *scan = reader->scan;
     struct event *event = &reader->event;
-    u32 group = (u32)1 << (category < scan->group_count ? scan->group_of[category] : 0);
     u64 left = event->arguments_seen;
     int owner = -1;
     for (;;) {
@@ -974,7 +973,7 @@ static int write_promoted(struct reader *reader, i64 category)
         } else {
             return 1;
         }
-        if (!(scan->groups[owner] & group) || value->kind <= NIL) {
+        if (value->kind <= NIL) {
             continue;
         }
         i64 at = scan->promoted_count[owner];
@@ -1223,7 +1222,7 @@ static int write_event(struct reader *reader, const u8 *end)
         write_common(scan, TL_TIMED_PHASE, row, &common);
         COLUMN(TL_TIMED_START, i64)[row] = start;
         COLUMN(TL_TIMED_DURATION, i64)[row] = duration;
-        if ((event->arguments_seen || event->seen >> CNAME & 1) && !write_promoted(reader, cat->kind == STRING ? category : 0)) {
+        if ((event->arguments_seen || event->seen >> CNAME & 1) && !write_promoted(reader)) {
             goto unusual;
         }
         break;

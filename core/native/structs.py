@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
-VERSION = 7
+VERSION = 8
 """TL_VERSION of native.h."""
 GAPS = 256
 GAP_TEXT = 64
@@ -37,11 +37,8 @@ class ScanStruct(ctypes.Structure):
         *((name, c_int64) for name in ("string_use_count", "track_use_count")),
         *((name, c_uint64) for name in ("string_mask", "track_mask")),
         ("seed", c_uint64 * 2),
-        *(
-            (name, c_void_p)
-            for name in ("key_text", "key_offset", "key_owner", "kinds", "groups", "group_of")
-        ),
-        *((name, c_int32) for name in ("keys", "group_count", "cname_column", "promoted_columns")),
+        *((name, c_void_p) for name in ("key_text", "key_offset", "key_owner", "kinds")),
+        *((name, c_int32) for name in ("keys", "cname_column", "promoted_columns")),
         *((name, c_void_p) for name in ("promoted_ordinals", "promoted_values", "promoted_count", "gaps")),
         *((name, c_int32) for name in ("gap_count", "new_block")),
         ("origin_high", c_int64),

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, places_in
 from ..base.errors import Cancelled
-from ..base.kineto import group_of
 from ..base.progress import CancelledCallback
 from ..base.short_names import is_short_form
 from ..index.store import Index
@@ -110,8 +109,7 @@ class Search:
         """Return (which of a chunk hold, which the columns do not decide) of those that a mask leaves."""
         unsure = np.zeros(len(mask), bool)
         for term in self.promoted:
-            categories = self.index.column("slices.category")[begin:end]
-            known, holding = term.decided(np.arange(begin, end), categories)
+            known, holding = term.decided(np.arange(begin, end))
             mask &= holding | ~known
             unsure |= ~known
         return mask & ~unsure, mask & unsure
@@ -120,9 +118,8 @@ class Search:
         """Return the terms that are to be looked for in the source of these candidates."""
         terms = [ScanTerm(term) for term in self.scanned]
         positions = candidates.astype(np.int64)
-        categories = self.index.column("slices.category")[positions]
         for promoted in self.promoted:
-            known, holding = promoted.decided(positions, categories)
+            known, holding = promoted.decided(positions)
             terms.append(ScanTerm(promoted.in_source, known, holding))
         return terms
 
@@ -131,7 +128,7 @@ class Search:
         positions = unsure.astype(np.int64)
         keep = np.ones(len(unsure), bool)
         for promoted in self.promoted:
-            known, holding = promoted.decided(positions, self.index.column("slices.category")[positions])
+            known, holding = promoted.decided(positions)
             keep &= np.where(known, holding, promoted.term.negated)
         return unsure[keep]
 
@@ -198,8 +195,8 @@ def compared(values: AnyArray, number: Number) -> AnyArray:
 class PromotedTerm:
     """A term of a filter, tested on the columns of one index.
 
-    The columns cannot answer for slices of a category in which the argument is not promoted, nor for texts
-    where numbers are expected: for those, `in_source` is the term to search the source for.
+    The columns cannot answer for texts where numbers are expected: for those, `in_source` is the term to
+    search the source for.
     """
 
     def __init__(self, index: Index, term: Argument, promoted: Promoted) -> None:
@@ -207,13 +204,11 @@ class PromotedTerm:
         self.in_source = term if term.key in promoted.args else replace(term, key=promoted.args[0])
         self.has: U32 = index.column(f"promoted.{promoted.key}.position")
         self.fitting = self._fitting(index, promoted)
-        any_text = term.number is None and promoted.kind is not Kind.TEXT
-        known = [not any_text and group_of(category) in promoted.groups for category in index.categories]
-        self._known = np.array(known, bool)  # per category: no value in the column, no argument
+        self._is_all = term.number is not None or promoted.kind is Kind.TEXT  # not in the column, not there
 
-    def decided(self, positions: I64, categories: AnyArray) -> tuple[AnyArray, AnyArray]:
+    def decided(self, positions: I64) -> tuple[AnyArray, AnyArray]:
         """Return (whether the columns know, whether the term holds if they do) of positions, as booleans."""
-        known: AnyArray = self._known.take(categories) | within(self.has, positions)
+        known = within(self.has, positions) | self._is_all
         return known, within(self.fitting, positions) != self.term.negated
 
     def _fitting(self, index: Index, promoted: Promoted) -> U32:

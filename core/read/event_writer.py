@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import orjson
 
-from ..base.kineto import GROUPS, Group, group_of
 from ..base.numbers import whole_number
 from ..base.units import TIME_LIMIT
 from .batch import (
@@ -255,18 +254,17 @@ class EventWriter:
     def _write_promoted(self, event: dict[str, Any]) -> None:
         promoted = self._promoted
         arguments = arguments_of(event)
-        group = group_of(event.get("cat"))
         owner = -1
         for slot in sorted(promoted.slots[key] for key in arguments.keys() & promoted.slots.keys()):
             if promoted.owners[slot] != owner:  # else another key of the same column comes first
                 owner = promoted.owners[slot]
-                self._promote(owner, group, arguments[promoted.keys[slot]])
+                self._promote(owner, arguments[promoted.keys[slot]])
         if promoted.cname is not None:
-            self._promote(promoted.cname, group, event.get("cname"))
+            self._promote(promoted.cname, event.get("cname"))
 
-    def _promote(self, number: int, group: str, value: Any) -> None:
+    def _promote(self, number: int, value: Any) -> None:
         column: Promoted = self._promoted.columns[number]
-        if group not in column.groups or value is None:
+        if value is None:
             return
         stored: Any
         if column.kind is Kind.TEXT:
@@ -352,10 +350,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Real | Decimal):
         return float(value)
     raise ValueError(f"no JSON value: {type(value).__name__}")
-
-
-CATEGORY_GROUPS: tuple[Group, ...] = ("other", *sorted(set(GROUPS) - {"other"}))
-"""Groups by the number that scanners give them."""
 
 
 _NUMBER = re.compile(r"([+-]?)(\d+)?(?:\.(\d*))?(?:[eE]([+-]?\d{1,6}))?", re.ASCII)

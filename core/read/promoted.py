@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..base.digest import blake2b
-from ..base.kineto import GROUPS, Group
 
 
 class Kind(Enum):
@@ -23,12 +22,11 @@ class Kind(Enum):
 
 
 class Promoted(NamedTuple):
-    """One promoted argument: its column's key, the args keys that mean it, where it occurs, who uses it."""
+    """One promoted argument: its column's key, the args keys that mean it, who uses it."""
 
     key: str
     args: tuple[str, ...]  # first one present wins
     kind: Kind
-    groups: tuple[Group, ...]  # of categories, see GROUPS
     used_by: str
 
 
@@ -37,55 +35,48 @@ PROMOTED: tuple[Promoted, ...] = (
         "external_id",
         ("External id", "external id"),
         Kind.INTEGER,
-        ("op", "runtime", "device", "other"),
         "links, ops",
     ),
-    Promoted(
-        "correlation", ("correlation",), Kind.INTEGER, ("runtime", "device", "other"), "links, launches"
-    ),
-    Promoted("stream", ("stream",), Kind.INTEGER, ("device", "runtime", "other"), "kernels, idle"),
-    Promoted("device", ("device",), Kind.INTEGER, ("device", "runtime", "other"), "kernels, breakdown"),
+    Promoted("correlation", ("correlation",), Kind.INTEGER, "links, launches"),
+    Promoted("stream", ("stream",), Kind.INTEGER, "kernels, idle"),
+    Promoted("device", ("device",), Kind.INTEGER, "kernels, breakdown"),
     Promoted(
         "bytes",
         ("bytes", "Bytes", "allocation_bytes"),
         Kind.INTEGER,
-        ("device", "runtime", "memory", "other"),
         "memory, copies",
     ),
-    Promoted("bandwidth", ("memory bandwidth (GB/s)",), Kind.FLOAT, ("device",), "copies"),
-    Promoted("addr", ("Addr", "addr"), Kind.INTEGER, ("memory", "other"), "memory"),
-    Promoted(
-        "total_allocated", ("Total Allocated", "bytes_allocated"), Kind.INTEGER, ("memory", "other"), "memory"
-    ),
-    Promoted("total_reserved", ("Total Reserved",), Kind.INTEGER, ("memory", "other"), "memory"),
-    Promoted("device_type", ("Device Type",), Kind.INTEGER, ("memory", "other"), "memory, ops"),
-    Promoted("device_id", ("Device Id",), Kind.INTEGER, ("memory", "other"), "memory"),
-    Promoted("allocator", ("allocator_name",), Kind.TEXT, ("other",), "memory"),
-    Promoted("input_dims", ("Input Dims", "Input dims"), Kind.TEXT, ("op",), "ops by shape"),
-    Promoted("input_type", ("Input type",), Kind.TEXT, ("op",), "ops by shape"),
-    Promoted("op_name", ("op_name",), Kind.TEXT, ("op", "device"), "ops"),
-    Promoted("provider", ("provider",), Kind.TEXT, ("op", "device"), "ops by provider"),
-    Promoted("sequence", ("Sequence number",), Kind.INTEGER, ("op",), "ops by stack"),
-    Promoted("fwd_thread", ("Fwd thread id",), Kind.INTEGER, ("op",), "ops by stack"),
-    Promoted("call_stack", ("Call stack",), Kind.TEXT, ("op",), "ops by stack"),
-    Promoted("grid", ("grid",), Kind.TEXT, ("device",), "kernels"),
-    Promoted("block", ("block",), Kind.TEXT, ("device",), "kernels"),
-    Promoted("registers", ("registers per thread",), Kind.INTEGER, ("device",), "kernels"),
-    Promoted("shared_memory", ("shared memory",), Kind.INTEGER, ("device",), "kernels"),
-    Promoted("blocks_per_sm", ("blocks per SM",), Kind.FLOAT, ("device",), "kernels"),
-    Promoted("occupancy", ("est. achieved occupancy %",), Kind.FLOAT, ("device",), "kernels"),
-    Promoted("collective", ("Collective name",), Kind.TEXT, ("op", "device", "runtime", "other"), "ranks"),
-    Promoted("collective_in", ("In msg nelems",), Kind.INTEGER, ("op", "device"), "ranks"),
-    Promoted("collective_out", ("Out msg nelems",), Kind.INTEGER, ("op", "device"), "ranks"),
-    Promoted("collective_type", ("dtype",), Kind.TEXT, ("op", "device"), "ranks"),
-    Promoted("collective_group", ("Process Group Name",), Kind.TEXT, ("op", "device"), "ranks"),
-    Promoted("collective_sequence", ("Seq",), Kind.INTEGER, ("op", "device"), "ranks"),
-    Promoted("collective_size", ("Group size",), Kind.INTEGER, ("op", "device"), "device states"),
+    Promoted("bandwidth", ("memory bandwidth (GB/s)",), Kind.FLOAT, "copies"),
+    Promoted("addr", ("Addr", "addr"), Kind.INTEGER, "memory"),
+    Promoted("total_allocated", ("Total Allocated", "bytes_allocated"), Kind.INTEGER, "memory"),
+    Promoted("total_reserved", ("Total Reserved",), Kind.INTEGER, "memory"),
+    Promoted("device_type", ("Device Type",), Kind.INTEGER, "memory, ops"),
+    Promoted("device_id", ("Device Id",), Kind.INTEGER, "memory"),
+    Promoted("allocator", ("allocator_name",), Kind.TEXT, "memory"),
+    Promoted("input_dims", ("Input Dims", "Input dims"), Kind.TEXT, "ops by shape"),
+    Promoted("input_type", ("Input type",), Kind.TEXT, "ops by shape"),
+    Promoted("op_name", ("op_name",), Kind.TEXT, "ops"),
+    Promoted("provider", ("provider",), Kind.TEXT, "ops by provider"),
+    Promoted("sequence", ("Sequence number",), Kind.INTEGER, "ops by stack"),
+    Promoted("fwd_thread", ("Fwd thread id",), Kind.INTEGER, "ops by stack"),
+    Promoted("call_stack", ("Call stack",), Kind.TEXT, "ops by stack"),
+    Promoted("grid", ("grid",), Kind.TEXT, "kernels"),
+    Promoted("block", ("block",), Kind.TEXT, "kernels"),
+    Promoted("registers", ("registers per thread",), Kind.INTEGER, "kernels"),
+    Promoted("shared_memory", ("shared memory",), Kind.INTEGER, "kernels"),
+    Promoted("blocks_per_sm", ("blocks per SM",), Kind.FLOAT, "kernels"),
+    Promoted("occupancy", ("est. achieved occupancy %",), Kind.FLOAT, "kernels"),
+    Promoted("collective", ("Collective name",), Kind.TEXT, "ranks"),
+    Promoted("collective_in", ("In msg nelems",), Kind.INTEGER, "ranks"),
+    Promoted("collective_out", ("Out msg nelems",), Kind.INTEGER, "ranks"),
+    Promoted("collective_type", ("dtype",), Kind.TEXT, "ranks"),
+    Promoted("collective_group", ("Process Group Name",), Kind.TEXT, "ranks"),
+    Promoted("collective_sequence", ("Seq",), Kind.INTEGER, "ranks"),
+    Promoted("collective_size", ("Group size",), Kind.INTEGER, "device states"),
     Promoted(
         "cname",
         ("",),
         Kind.TEXT,
-        ("op", "python", "runtime", "device", "memory", "other"),
         "colour: the event's own cname",
     ),
 )
@@ -94,9 +85,7 @@ PROMOTED: tuple[Promoted, ...] = (
 
 def table_hash() -> str:
     """Return the hash of the table of promoted arguments that is part of the index format version."""
-    text = repr([(e.key, e.args, e.kind.value, sorted(e.groups)) for e in PROMOTED]) + repr(
-        sorted((g, sorted(c)) for g, c in GROUPS.items())
-    )
+    text = repr([(e.key, e.args, e.kind.value) for e in PROMOTED])
     return blake2b(text.encode(), digest_size=6).hexdigest()
 
 

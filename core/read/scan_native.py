@@ -10,11 +10,10 @@ import numpy as np
 
 from ..base.arrays import U32, AnyArray
 from ..base.errors import Cancelled
-from ..base.kineto import GROUPS
 from ..native.library import native_library
 from ..native.structs import GAPS, GapStruct, ScanStruct
 from .batch import METADATA, PLAIN_SCALE, TABLES, ColumnBuffers, StringTable, TimeScale, grown
-from .event_writer import CATEGORY_GROUPS, metadata_of
+from .event_writer import metadata_of
 from .promoted import PromotedTable
 from .scan_reference import Reason, ReferenceScanner, ScanStop, ScanText, ScanWatch, decode_element
 
@@ -32,7 +31,7 @@ class NativeNumbering:
     def __init__(
         self, struct: ScanStruct, count: AnyArray, capacity: AnyArray, functions: ctypes.CDLL
     ) -> None:
-        """Begin with the empty string and the categories that have a group, so that numbers tell groups."""
+        """Begin with the empty string."""
         self._struct = struct
         self._functions = functions
         self._count, self._capacity = count, capacity
@@ -44,13 +43,6 @@ class NativeNumbering:
         struct.seed[:] = [secrets.randbits(64) | 1 for _ in range(2)]
         count[_STRINGS] = 1
         self._hand_over()
-        groups = [0]
-        for number, group in enumerate(CATEGORY_GROUPS):
-            for category in sorted(GROUPS[group]):
-                self.number(category)
-                groups.append(number)
-        self._group_of = np.array(groups, np.uint8)
-        struct.group_of, struct.group_count = self._group_of.ctypes.data, len(groups)
 
     def _hand_over(self) -> None:
         """Tell C where the memory is, with twice as many slots as there can be entries."""
@@ -157,10 +149,6 @@ class NativeScanner(ReferenceScanner):
         struct = self._struct
         encoded = [key.encode() for key in promoted.keys]
         offsets = [0, *accumulate(map(len, encoded))]
-        masks = [
-            sum(1 << number for number, group in enumerate(CATEGORY_GROUPS) if group in column.groups)
-            for column in promoted.columns
-        ]
         self._tables: list[AnyArray] = [
             np.frombuffer(b"".join(encoded) or b"\0", np.uint8),
             np.array(offsets, np.int32),
@@ -169,9 +157,8 @@ class NativeScanner(ReferenceScanner):
                 "".join(column.kind.value[0].replace("u", "t") for column in promoted.columns).encode(),
                 np.uint8,
             ),
-            np.array(masks, np.uint32),
         ]
-        for name, table in zip(("key_text", "key_offset", "key_owner", "kinds", "groups"), self._tables):
+        for name, table in zip(("key_text", "key_offset", "key_owner", "kinds"), self._tables):
             setattr(struct, name, table.ctypes.data)
         struct.keys, struct.promoted_columns = len(encoded), len(promoted.columns)
         struct.cname_column = -1 if promoted.cname is None else promoted.cname

@@ -8,6 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tests.tui.cli_process import tracelane as command
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import MissingPackageError, TracelaneError, UsageError
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.read.promoted import PROMOTED
 from tracelane.core.sql.engines import TimeLimit, has_duckdb
 from tracelane.core.sql.query import run_query
 from tracelane.core.sql.tokens import query_words
@@ -191,6 +193,30 @@ def test_arguments_are_those_of_the_file(engine: str, small: Trace) -> None:
         assert [row[0] for row in rows] == expected, key
     joined = "select s.name, a.value from slices s join args('Ev Idx') a on a.id = s.id order by a.value"
     assert rows_of(small, joined, engine) == [("aten::linear", 0), ("aten::linear", 1)]
+
+
+@engines
+def test_arguments_of_columns_count_in_every_category(engine: str, tmp_path: Path) -> None:
+    """An argument that has a column of its own is that of all events, whatever their category is: a launch on
+    ROCm has a grid as its kernel has, and a program's own event may have any.
+    """
+    keys = [key for entry in PROMOTED for key in entry.args if key]
+    kinds = ("cpu_op", "python_function", "hip_runtime", "kernel", "cpu_instant_event", "mine", "")
+    events: list[dict[str, Any]] = [
+        {"ph": ph, "name": f"{at}", "cat": cat, "pid": 1, "tid": at, "ts": 10 * at, "args": {key: at + 1}}
+        | ({"dur": 5} if ph == "X" else {"s": "t"})
+        for at, (key, cat, ph) in enumerate(product(keys, kinds, "Xi"))
+    ]
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps(events), encoding="utf-8")
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    for key in keys:
+        own = [event["args"][key] for event in events if key in event["args"]]
+        alike = next(entry.args for entry in PROMOTED if key in entry.args)
+        every = sorted(value for event in events for name, value in event["args"].items() if name in alike)
+        rows = rows_of(trace, f"select value from args('{key}')", engine)
+        values = sorted(float(str(value)) for (value,) in rows)
+        assert values == every and set(own) <= set(values), key
 
 
 @engines

@@ -150,8 +150,7 @@ static const char KEYS[] = "correlationExternal idexternal idbytesoccupancygridI
 static const int32_t KEY_OFFSETS[] = {0, 11, 22, 33, 38, 47, 51, 61};
 static const uint8_t KEY_OWNERS[] = {0, 1, 1, 2, 3, 4, 5, 0};
 static const uint8_t KINDS[] = "iiiftt" "t";
-static const uint32_t GROUPS[] = {~0u, ~0u, ~0u, 2, ~0u, ~0u, ~0u};
-enum { PROMOTED = 7, KEY_COUNT = 7, CORRELATION = 0, CATEGORIES = 2 };
+enum { PROMOTED = 7, KEY_COUNT = 7, CORRELATION = 0 };
 
 typedef struct {
     uint8_t *text;
@@ -163,7 +162,6 @@ typedef struct {
     void *columns[TL_COLUMNS], *values[PROMOTED];
     uint32_t *ordinals[PROMOTED];
     int64_t count[TL_TABLES], capacity[TL_TABLES], counts[TL_COUNTS], promoted[PROMOTED];
-    uint8_t group_of[CATEGORIES + 1];
     struct tl_gap gaps[TL_GAPS];
     int64_t progress;
     uint64_t digest; /* of where and why it stopped */
@@ -227,8 +225,6 @@ static void begin_reading(reading *own, int64_t size, uint64_t seed)
     scan->key_offset = KEY_OFFSETS;
     scan->key_owner = KEY_OWNERS;
     scan->kinds = KINDS;
-    scan->groups = GROUPS;
-    scan->group_of = own->group_of;
     scan->keys = KEY_COUNT;
     scan->cname_column = PROMOTED - 1;
     scan->promoted_columns = PROMOTED;
@@ -253,9 +249,6 @@ static void begin_reading(reading *own, int64_t size, uint64_t seed)
         grow(own, table);
     }
     grow_blob(own, 64);
-    own->group_of[tl_number_string(scan, (const uint8_t *)"kernel", 6)] = 1;
-    own->group_of[tl_number_string(scan, (const uint8_t *)"cpu_op", 6)] = 2;
-    scan->group_count = CATEGORIES + 1;
 }
 
 static void end_reading(reading *own)
