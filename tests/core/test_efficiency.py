@@ -22,6 +22,7 @@ from tracelane.core.tables.device.efficiency import (
 from tracelane.core.tables.device.op_costs import MODELS, Call, cost_of
 from tracelane.core.tables.device.peaks import peak_of, peaks
 from tracelane.core.tables.frame.scope import Scope
+from tracelane.core.tables.peers.messages import SIZES
 from tracelane.core.trace import open_trace
 
 BF16, FP32 = "c10::BFloat16", "float"
@@ -127,6 +128,44 @@ def test_costs_of_calls() -> None:
         inputs = ["", "", "", "0.", causal, "False"]
         attention = cost("_scaled_dot_product_flash_attention", shapes, [FP32] * 3 + [""] * 3, inputs)
         assert attention == (2 * 8 * 8 * 8 * 32 // half, 4 * 4 * 1024)
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "values", "of_output"),
+    [
+        ("eq", [FP32, FP32], None, 1),
+        ("lt", [FP32, "Scalar"], None, 1),
+        ("isnan", [BF16], None, 1),
+        ("mul_", [BF16, FP32], None, 2),
+        ("mul", [BF16, FP32], None, 4),
+        ("add", ["long int", FP32], None, 4),
+        ("add", ["long int", "int"], None, 8),
+        ("div", ["long int", "long int"], None, 4),
+        ("rsqrt", ["int"], None, 4),
+        ("neg", ["int"], None, 4),
+        ("neg", ["long int"], None, 8),
+        ("where", ["bool", BF16, BF16], None, 2),
+        ("masked_fill", [BF16, "bool", "Scalar"], None, 2),
+        ("_softmax", [BF16, "", ""], ["", "-1", "True"], 4),
+        ("_softmax", [BF16, "", ""], ["", "-1", "False"], 2),
+        ("_softmax_backward_data", [FP32, FP32, "", ""], ["", "", "-1", "15"], 2),
+        ("sum", ["bool", ""], ["", ""], 8),
+        ("sum", [BF16, ""], ["", "6"], 4),
+        ("sum", [BF16, "", "", ""], ["", "[]", "False", "7"], 8),
+        ("mean", [BF16, "", "", ""], ["", "[]", "False", ""], 2),
+    ],
+)
+def test_outputs_have_the_types_that_pytorch_gives_them(
+    name: str, types: list[str], values: list[str] | None, of_output: int
+) -> None:
+    """Truth values have a byte, what happens in place its own type, quotients of whole numbers are fp32."""
+    dims = [[8] if kind in SIZES else [] for kind in types]
+    cost_there = cost(name, dims, types, values)
+    assert cost_there is not None
+    outputs = 1 if name in ("sum", "mean") else 8
+    assert cost_there[1] - sum(8 * SIZES[kind] for kind in types if kind in SIZES) == outputs * of_output
+    alone = cost("mul", [[8], []], ["long int", "float"])
+    assert alone == (8, 8 * 8 + 4 + 8 * 4)  # a number with a fraction makes whole numbers so
 
 
 def test_what_is_not_known_has_no_cost() -> None:

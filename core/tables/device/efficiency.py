@@ -60,7 +60,9 @@ EFFICIENCY = TableSchema(
     read_by="recoverable_ns",
     chief=("name", "shapes", "kernel_ns", "recoverable_ns", "peak_share", "tflops", "gbs"),
 )
-NEEDS_VALUES = ("convolution", "attention", "sum", "mean", "batch_norm", "layer_norm", "index_select")
+NEEDS_VALUES = (
+    "convolution", "attention", "sum", "mean", "softmax", "batch_norm", "layer_norm", "index_select",
+)  # fmt: skip
 """Operators whose cost depends on inputs that are no tensors."""
 
 

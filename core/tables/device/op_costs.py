@@ -18,6 +18,18 @@ TYPES = {
 }  # fmt: skip
 """The types by which peaks are given."""
 MATRIX, VECTOR = "matrix", "vector"
+WHOLE = frozenset(
+    {"long int", "long", "int", "short", "short int", "bool", "signed char", "unsigned char", "char"}
+)
+"""The types of whole numbers."""
+NUMBERED = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 2, 6: 4, 7: 8, 8: 4, 9: 8, 10: 16, 11: 1, 15: 2}
+"""Bytes of an element by the number of its type. Source: PyTorch, c10/core/ScalarType.h."""
+TRUTHS = frozenset({"eq", "ne", "lt", "gt", "le", "ge", "isnan", "logical_not", "logical_and"})
+"""Elementwise operators that write truth values."""
+FRACTIONS = frozenset(
+    {"div", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "reciprocal", "erf"}
+)
+"""Elementwise operators that write numbers with fractions, of whole numbers too."""
 
 
 class Call(NamedTuple):
@@ -40,6 +52,10 @@ class Call(NamedTuple):
     def is_tensor(self, at: int) -> bool:
         """Tell whether an input is a tensor of a known type; one without dimensions has one element."""
         return at < len(self.types) and self.types[at] in SIZES
+
+    def with_fractions(self, tensors: Sequence[int]) -> list[int]:
+        """Return those of some tensors whose numbers have fractions."""
+        return [at for at in tensors if self.types[at] not in WHOLE]
 
     def value(self, at: int) -> Any:
         """Return an input that is no tensor: true, false, a list, a number; None where there is none."""
@@ -116,17 +132,35 @@ def _attention(causal_at: int) -> Callable[[Call], Cost]:
     return cost
 
 
-def _elementwise(operands: int) -> Callable[[Call], Cost]:
+def _elementwise(name: str, operands: int) -> Callable[[Call], Cost]:
     """Return the cost of so many operands: a tensor more is the output, where the caller gave one."""
 
     def cost(call: Call) -> Cost:
         tensors = [at for at in range(len(call.types)) if call.is_tensor(at)][:operands]
         outputs = _broadcast([call.dims[at] for at in tensors])
-        # One without dimensions does not make the output wider.
-        wide = [call.size(at) for at in tensors if call.dims[at]] or [call.size(at) for at in tensors]
-        return outputs, call.bytes(*tensors) + outputs * max(wide)
+        return outputs, call.bytes(*tensors) + outputs * _output_size(name, call, tensors)
 
     return cost
+
+
+def _output_size(name: str, call: Call, tensors: Sequence[int]) -> int:
+    """Return the bytes of an element of what an elementwise operator writes: truth values of a byte, in place
+    the first tensor's type, else that of its tensors together. One without dimensions makes it no wider,
+    unless it alone is a number with a fraction; quotients, roots and the like of whole numbers are fp32.
+    Source: PyTorch's documentation, "Tensor Attributes", type promotion.
+
+    An int64 tensor times an fp32 tensor: 4 bytes; int64 tensors are equal: 1; int64 by int64: 4.
+    """
+    plain = name.removeprefix("aten::")
+    if plain in TRUTHS:
+        return 1
+    if plain.endswith("_") or plain == "masked_fill":
+        return call.size(tensors[0])
+    of = tensors[1:] if plain == "where" else tensors
+    wide = [at for at in of if call.dims[at]] or of
+    deciding = next((some for some in map(call.with_fractions, (wide, of)) if some), wide)
+    size = max(map(call.size, deciding))
+    return SIZES["float"] if plain in FRACTIONS and not call.with_fractions(deciding) else size
 
 
 def _copy(call: Call) -> Cost:
@@ -143,15 +177,29 @@ def _reduction(call: Call) -> Cost:
     dims = call.value(1)
     axes = {int(at) % len(call.dims[0]) for at in dims} if isinstance(dims, list) and dims else None
     left = [] if axes is None else [size for at, size in enumerate(call.dims[0]) if at not in axes]
-    return call.numel(0), call.bytes(0) + prod(left) * call.size(0)
+    own = SIZES["long int"] if call.types[0] in WHOLE else call.size(0)
+    size = _asked_size(call, 3 if len(call.types) > 3 else 1) or own
+    return call.numel(0), call.bytes(0) + prod(left) * size
+
+
+def _asked_size(call: Call, at: int) -> int | None:
+    """Return the bytes of an element of the type that an input names by its number; None where none does."""
+    number = call.value(at)
+    return NUMBERED.get(int(number)) if isinstance(number, float) else None
 
 
 def _softmax(inputs: int) -> Callable[[Call], Cost]:
-    """Of each element its exponent, the sums and the quotient: five FLOPs; of the backward pass, too."""
+    """Of each element its exponent, the sums and the quotient: five FLOPs; of the backward pass, too. Its
+    output is fp32 where the call says so of a half (half_to_float), the input's type in the backward pass.
+    """
 
     def cost(call: Call) -> Cost:
         n = call.numel(0)
-        return 5 * n, call.bytes(*range(inputs)) + n * call.size(0)
+        if inputs == 1:
+            size = SIZES["float"] if call.value(2) is True else call.size(0)
+        else:
+            size = _asked_size(call, 3) or call.size(0)
+        return 5 * n, call.bytes(*range(inputs)) + n * size
 
     return cost
 
@@ -283,7 +331,7 @@ MODELS: dict[str, Model] = {
     "aten::mean": (_reduction, VECTOR, 0),
     "aten::batch_norm": (_batch_norm, VECTOR, 0),
     "aten::native_batch_norm_backward": (_batch_norm_backward, VECTOR, 1),
-    **{name: (_elementwise(count), VECTOR, 0) for name, count in ELEMENTWISE.items()},
+    **{name: (_elementwise(name, count), VECTOR, 0) for name, count in ELEMENTWISE.items()},
 }
 """Name -> (cost, what does the work, the input whose type it has)."""
 
@@ -306,7 +354,7 @@ def passed_by(name: str, call: Call) -> Passed | None:
         tensors = [at for at in range(len(call.types)) if call.is_tensor(at)][: ELEMENTWISE[name]]
         outputs = _broadcast([call.dims[at] for at in tensors])
         inputs = tuple(call.numel(at) for at in tensors)
-        return Passed(inputs, outputs, outputs * max(call.size(at) for at in tensors))
+        return Passed(inputs, outputs, outputs * _output_size(name, call, tensors))
     except (LookupError, TypeError, ValueError, ArithmeticError):
         return None
 
