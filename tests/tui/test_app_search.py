@@ -93,6 +93,20 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
         assert not any(mark for _, mark in runs_of(app, 0)) and "/mm" not in header(app)
 
 
+async def test_behind_the_last_hit_stands_the_last(trace: Trace) -> None:
+    """Where no hit is selected and none follows, n goes to the last, N to the first; then it is told
+    that there are no others.
+    """
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
+        await typed(app, pilot, "slash", "mm")
+        for key, cursor, number, which in (("n", 1, 8, "last"), ("N", 0, 1, "first")):
+            app.store.show(app.session._replace(cursor=app.trace.span[cursor], selection=None))
+            await pilot.press(key)
+            assert app.message.startswith(f"hit {number} of 8: ")
+            await pilot.press(key)
+            assert f"the {which} of 8 hits" in app.message
+
+
 async def test_the_header_has_room_for_what_was_found(trace: Trace) -> None:
     """At 80 columns it is said beside the name, before what else there is to say of the trace."""
     async with open_viewer(trace, (80, 24)) as (app, pilot):

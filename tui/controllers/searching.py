@@ -139,18 +139,21 @@ class SearchController(Controller):
             return
         if not hits.count:
             raise Refusal(f"no slice matches {self.store.session.search}")
-        step = hits.next if direction > 0 else hits.previous
+        onward, back = (hits.next, hits.previous) if direction > 0 else (hits.previous, hits.next)
         identity = self.store.session.selection
         thing = self.store.scene.selected
         if thing is not None and isinstance(identity, SliceId):
             position = self.store.trace.position(thing.row, thing.index)
-            hit = step(thing.start, identity.source, position)
+            origin: tuple[int, ...] = thing.start, identity.source, position
         else:
-            hit = step(self.store.session.cursor)
+            origin = (self.store.session.cursor,)
+        hit = onward(*origin)
         if hit is None:
-            which = "last" if direction > 0 else "first"
-            many = f"the {which} of {format_count(hits.count)} hits"
-            raise Refusal(many if hits.count > 1 else "the only hit")
+            which, end = ("last", hits.count) if direction > 0 else ("first", 1)
+            hit = back(*origin)
+            if hit is None or hit.rank != end:  # else beyond the last: no hit is selected, and there is one
+                many = f"the {which} of {format_count(hits.count)} hits"
+                raise Refusal(many if hits.count > 1 else "the only hit")
         self._show_hit(hit, hits)
 
     def _show_hit(self, hit: Hit, hits: Hits) -> None:
