@@ -173,6 +173,9 @@ def test_counters_of_the_trace_are_told_without_a_log(
     assert (row["counter"], row["unit"], row["samples"], row["mean"]) == ("Power", "W", 1, 31.5)
     assert main(["telemetry", str(path)]) == 0
     assert "Power" in capsys.readouterr().out
+    path.write_text(json.dumps({"traceEvents": [*events[:1], {**events[1], "ts": 50}]}), encoding="utf-8")
+    assert main(["telemetry", str(path), "--to", "+10us"]) == 64
+    assert "no counter of the trace has a sample in that range" in capsys.readouterr().err
     path.write_text(json.dumps({"traceEvents": events[:1]}), encoding="utf-8")
     assert main(["telemetry", str(path)]) == 64
     assert "the trace has no counters" in capsys.readouterr().err

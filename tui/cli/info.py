@@ -59,6 +59,8 @@ def run_telemetry(options: TraceOptions, by: str | None) -> None:
     paths = options.logs or tuple(map(str, nearby_logs(trace)))
     if not paths and (by is not None or options.is_about_clocks or not len(counters)):
         has_none = "" if len(counters) else ", and the trace has no counters"
+        if has_none and within is not None and len(counters_table(trace, None)):
+            has_none = ", and no counter of the trace has a sample in that range"
         raise UsageError(f"no log given (--smi LOG), no aiu-smi log beside the trace{has_none}")
     wall, zero = Wall(trace), trace.opening_span[0]
     has_sums = by is not None or within is not None
