@@ -1003,6 +1003,10 @@ WIDEST: dict[str, tuple[list[Event], str]] = {
         [step(0, 0, 100), op(0, 90, "gloo:all_reduce"), op(90, 2, "aten::mm")],
         "gloo:all_reduce takes most time of its own, 90 µs in 1 slice of thread 1, 90.0 % of all own time",
     ),
+    "slices without a name": (
+        [op(0, 90, " ", "mine"), op(90, 2, "b", "mine")],
+        "(no name) takes most time of its own, 90 µs in 1 slice of thread 1, 97.8 % of all own time",
+    ),
 }
 
 

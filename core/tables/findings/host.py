@@ -391,7 +391,7 @@ def widest(facts: SourceFacts, limits: Limits) -> Outcome:
     lane = facts.scope.trace.lanes[int(lanes[longest])]
     where = lane.title if len(of_lanes) == 1 else count_of(len(of_lanes), "lane")
     name = safe(texts[widest_name])
-    name = name if len(name) <= LONG_NAME else short_name(name)
+    name = name if name.strip() and len(name) <= LONG_NAME else short_name(name)
     part = format_share(share(ns, whole))
     slices = count_of(len(top), "slice")
     text = f"{name} takes most time of its own, {about_ns(ns)} in {slices} of {where}, {part} of all own time"
