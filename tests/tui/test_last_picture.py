@@ -190,6 +190,18 @@ def test_interrupted_behind_it(trace: Path) -> None:
         assert "1049" not in line.screen.modes and "Traceback" not in line.screen.text
 
 
+def test_interrupted_as_the_guard_begins(trace: Path) -> None:
+    """Ctrl+C in the moment in which the process that guards the terminal begins is no error in it."""
+    interrupted = (
+        "import os, signal\nos.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
+    )
+    with viewer(trace, before=interrupted + STANDING_STILL) as line:
+        line.wait_for("Stream 0")
+        line.type("\x03")
+        assert line.wait_for_end() == 130
+        assert b"Traceback" not in line.received and b"Exception" not in line.received
+
+
 def test_indexing_is_not_drawn_over_it(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an index turns out to be damaged the screen is given back before the file is read."""
     from tracelane.core.index.captures import Choice

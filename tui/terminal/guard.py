@@ -85,18 +85,22 @@ def start_guard(log: Path | None) -> TerminalGuard | None:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return None
+    # Held back until the guard ignores them: a Ctrl+C that comes as it begins would raise an error in it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [getattr(signal, name) for name in IGNORED])
     try:
         viewer_id = os.getpid()
         reader, writer = os.pipe()
         process = os.fork()
+        if process == 0:
+            try:
+                _guard(viewer_id, reader, terminal, log)
+            finally:
+                os._exit(0)
     except OSError:
         os.close(terminal)
         return None
-    if process == 0:
-        try:
-            _guard(viewer_id, reader, terminal, log)
-        finally:
-            os._exit(0)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     os.close(reader)
     os.close(terminal)
     faulthandler.enable(writer)
