@@ -42,7 +42,7 @@ from ..tables.frame.scope import Scope
 from ..tables.peers.messages import messages_of
 from ..tables.ranks.rank_groups import host_of_source, process_groups
 from ..tables.ranks.ranks import RankDevices
-from ..tables.steps.steps import known_numbers, steps
+from ..tables.steps.steps import steps
 from ..trace import Trace, trace_of
 from ..trace.alignment import wall_base
 from ..trace.collectives import Collectives, collectives_of
@@ -51,6 +51,7 @@ from .groups import (
     IDLE,
     KERNEL_NUMBERS,
     LINE_CELLS,
+    NOT_KNOWN,
     NOTHING,
     OTHER,
     STEP_NUMBERS,
@@ -143,7 +144,8 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
     if known is not None:
         table = steps(scope)
         times = {"position": known.positions, "start": known.starts, "end": known.ends}
-        numbers = {key: known_numbers(table, key) for key in STEP_NUMBERS}
+        every = {key: np.asarray(table.data[key], np.float64) for key in STEP_NUMBERS}
+        numbers = {key: np.nan_to_num(every[key], nan=NOT_KNOWN).astype(np.int64) for key in every}
         tables["steps"] = {"label": list(known.labels), "group": list(known.groups), **times, **numbers}
     judged = findings(scope)
     few = tuple(replace(finding, evidence=finding.evidence[:EVIDENCE]) for finding in judged.findings)

@@ -36,6 +36,8 @@ STEP_NUMBERS = (
     *("cpu_busy_ns", "device_ns", "device_busy_ns", "device_span_ns", "idle_ns"),
     *("kernel_ns", "comm_ns", "copy_ns", "device_slices"),
 )
+NOT_KNOWN = -1
+"""In place of a number of a step that is not known."""
 LINE_CELLS = 512
 """Cells of a device's line: each has the kind that runs longest, and the share of it in which anything runs.
 """

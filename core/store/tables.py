@@ -25,7 +25,9 @@ from ..tables.frame.schema import Column, TableSchema
 from ..tables.frame.table import Table, Tables
 from ..tables.frame.table_rows import Values
 from ..tables.ranks.rank_tables import tables_of_ranks
+from ..tables.steps.steps import UNKNOWN, is_known, known_numbers
 from ..trace.collectives import medians
+from .groups import NOT_KNOWN
 from .opened import CaptureStore
 
 STORE_TABLES = ("ranks", "steps", "kernels", "findings")
@@ -122,8 +124,12 @@ def steps_of_store(store: CaptureStore) -> Table:
         "start_ns": rows["start"] + store.offsets[rank],
         "wall_ns": rows["end"] - rows["start"],
     }
+    unknown = {key for key in UNKNOWN if (rows[key] == NOT_KNOWN).any()}
+    data |= {key: np.where(rows[key] == NOT_KNOWN, np.nan, rows[key]) for key in unknown}
+    columns = (replace(one, statistic=one.key in unknown) for one in STEPS.columns)
+    schema = replace(STEPS, columns=tuple(columns))
     notes = tuple(choices) or ("no rank of the store has steps",)
-    return Table.from_arrays(STEPS, store.scope, data, notes=notes, positions=rows["position"], sources=rank)
+    return Table.from_arrays(schema, store.scope, data, notes=notes, positions=rows["position"], sources=rank)
 
 
 def _kernels(
@@ -202,7 +208,8 @@ def summary_of_store(store: CaptureStore) -> Summary:
     # Summaries of ranks have the marks of steps alone.
     metrics += spread_metrics("step.length", steps.numbers("wall_ns"))[1:]
     for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
-        metrics += spread_metrics(f"step.{key}", steps.numbers(f"{key}_ns"))[1:]
+        values = steps.numbers(f"{key}_ns") if is_known(steps, f"{key}_ns") else np.empty(0, np.int64)
+        metrics += spread_metrics(f"step.{key}", values)[1:]
     metrics += [
         Metric("kernels.calls", "count", sum_of(kernels.numbers("count"))),
         Metric("kernels.names", "count", len(kernels)),
@@ -256,7 +263,7 @@ def _median_steps(store: CaptureStore, table: Table) -> Table:
             data[column.key] = np.zeros(count, np.int64)
             continue
         key = "wall_ns" if column.key == "length_ns" else column.key
-        data[column.key] = medians(nth, table.numbers(key), count)[0]
+        data[column.key] = medians(nth, known_numbers(table, key), count)[0]
     return Table.from_arrays(SCHEMAS["steps"], store.scope, data)
 
 

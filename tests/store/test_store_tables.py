@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, for_files
+from tests.corpus import CORPUS, file, for_files
 from tests.rank_files import rank_files, straggler_files
 from tests.tui.cli_process import tracelane_here
 from tests.tui.test_every_command import SHORT_FORMS
 from tracelane.core.store.collect import collect, one_after_another, planned
+from tracelane.core.store.groups import STEP_NUMBERS
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.tables import STORE_TABLES, findings_of_store, store_tables, summary_of_store
 from tracelane.core.tables.findings.forms import findings_of
 from tracelane.core.tables.frame.scope import Scope
 from tracelane.core.tables.ranks.rank_tables import analyse_ranks
+from tracelane.core.tables.steps.steps import steps
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 
@@ -86,6 +89,24 @@ def test_waiting_is_told_once(tmp_path: Path) -> None:
     alone = [one for rank in store.ranks for one in findings_of(rank.findings, 0).findings]
     claims = [one.claimed_ns for one in alone if one.rule == "communication"]
     assert moved.claimed_ns + moved.caused_ns in claims
+
+
+@for_files(
+    "path", ["aiu/mlp_trace.json", "cpu/torch_2.14_training.pt.trace.json.gz", "cuda/gloo.pt.trace.json.gz"]
+)
+def test_steps_are_those_of_the_trace(path: str, tmp_path: Path) -> None:
+    """Every number of a step is that of the trace; what is not known there is not 0 in the store."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    shutil.copy(file(path), folder)
+    store = open_store(str(store_of(folder, tmp_path / "store")))
+    own = list(steps(Scope(open_trace(file(path), index_dir=tmp_path / "index"))).rows())
+    stored = list(store_tables(store, "steps", {})["steps"].rows())
+    assert len(stored) == len(own) > 0
+    for one, other in zip(stored, own):
+        assert {key: one[key] for key in STEP_NUMBERS} == {key: other[key] for key in STEP_NUMBERS}
+    metric = summary_of_store(store).metrics["step.device_busy.median"]
+    assert (metric.value is None) == any(row["device_busy_ns"] is None for row in own)
 
 
 @pytest.mark.slow
